@@ -1,0 +1,1 @@
+//! eBPF as data: instructions, assembler, disassembler, objects, static checks, an interpreter for tests.

@@ -1,0 +1,2 @@
+//! The `probity` command.
+fn main() {}

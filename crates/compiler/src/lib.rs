@@ -1,0 +1,1 @@
+//! AST and environment to BPF object and layout.

@@ -1,0 +1,1 @@
+//! BTF, ELF, kallsyms and tracefs formats to types, addresses and symbols.

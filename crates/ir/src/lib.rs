@@ -1,0 +1,1 @@
+//! The nouns: types, probes, signatures, programs, layouts.

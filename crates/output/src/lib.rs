@@ -1,0 +1,1 @@
+//! Record bytes to events; aggregations, printf, text and JSON.

@@ -1,0 +1,1 @@
+//! The probe providers, one file each.

@@ -1,0 +1,1 @@
+//! Probity, the library: open, compile, attach, consume, stop.

@@ -1,0 +1,1 @@
+//! D text to AST with spans; diagnostics.
