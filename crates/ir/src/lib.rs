@@ -1,1 +1,21 @@
-//! The nouns: types, probes, signatures, programs, layouts.
+//! The nouns that Probity's phases exchange: types, probes, signatures, programs and layouts.
+//!
+//! Every item here is plain data with public fields. Nothing in this crate computes: the checker that gives
+//! these nouns their meaning is `probity-compiler`, the code that runs them is generated there too, and the
+//! consumer in `probity-output` reads records by [`layout::Layout`], the one byte contract between both.
+#![forbid(unsafe_code)]
+
+pub mod action;
+pub mod buckets;
+pub mod layout;
+pub mod location;
+pub mod probe;
+pub mod program;
+pub mod types;
+
+pub use action::*;
+pub use layout::*;
+pub use location::*;
+pub use probe::*;
+pub use program::*;
+pub use types::*;

@@ -1,0 +1,131 @@
+//! What the consumer does with a record: the actions, with the places of their operands in the record.
+
+use crate::program::{AggId, FieldId};
+use crate::types::{IntKind, TypeId};
+
+/// How a value that stands in a record (or in an aggregation's key) is to be read and written.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Show {
+    /// An integer of `size` bytes.
+    Int {
+        /// Size in bytes of the D type: 1, 2, 4 or 8.
+        size: u8,
+        /// Whether it is signed.
+        signed: bool,
+        /// How it is written.
+        kind: IntKind,
+    },
+    /// A pointer, written in hexadecimal.
+    Pointer,
+    /// A string.
+    String,
+    /// Raw bytes (arrays, structs); `ty` tells more where it is known.
+    Bytes {
+        /// The D type, for typed printing.
+        ty: Option<TypeId>,
+    },
+    /// The index of a probe in its unit; written as the field `part` of its description.
+    ProbePart(ProbePart),
+}
+
+/// A part of the description of the probe that fired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ProbePart {
+    /// `probeprov`
+    Provider,
+    /// `probemod`
+    Module,
+    /// `probefunc`
+    Function,
+    /// `probename`
+    Name,
+}
+
+/// A record's operand: which field, and how to read it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Operand {
+    /// The field of the record.
+    pub field: FieldId,
+    /// How it is read and written.
+    pub show: Show,
+}
+
+/// One conversion of a format, such as `%-8.3lld`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Conversion {
+    /// `-`
+    pub left: bool,
+    /// `+`
+    pub plus: bool,
+    /// space
+    pub space: bool,
+    /// `#`
+    pub alternate: bool,
+    /// `0`
+    pub zero: bool,
+    /// `'`
+    pub group: bool,
+    /// `@`: takes the aggregation's value (in `printa`).
+    pub agg: bool,
+    /// Minimum width.
+    pub width: Option<u32>,
+    /// The width is an operand of its own, before the value.
+    pub width_arg: bool,
+    /// Precision.
+    pub precision: Option<u32>,
+    /// The precision is an operand of its own, before the value.
+    pub precision_arg: bool,
+    /// The size modifier as written: `hh`, `h`, `l`, `ll`, `L`, `w`, `z`, `t`, `j` or empty.
+    pub modifier: String,
+    /// The conversion letter.
+    pub letter: char,
+}
+
+/// A piece of a format.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Piece {
+    /// Text, written as it is.
+    Text(String),
+    /// A conversion.
+    Conv(Conversion),
+}
+
+/// A parsed `printf` or `printa` format.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Format {
+    /// Its pieces in order; `%%` has become text.
+    pub pieces: Vec<Piece>,
+}
+
+/// What the consumer does for one action of a clause, in order.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// `trace(e)`: the value in its default form.
+    Trace(Operand),
+    /// `printf(format, …)`.
+    Printf {
+        /// The format.
+        format: Format,
+        /// Its operands in the order of use.
+        operands: Vec<Operand>,
+    },
+    /// `printa([format,] @a, @b…)`.
+    Printa {
+        /// The format, or the default layout.
+        format: Option<Format>,
+        /// The aggregations.
+        aggs: Vec<AggId>,
+    },
+    /// `exit(status)`.
+    Exit(Operand),
+    /// `clear(@a)`.
+    Clear(AggId),
+    /// `trunc(@a[, n])`: no operand removes all keys; a negative count keeps the lowest.
+    Trunc(AggId, Option<Operand>),
+    /// `normalize(@a, n)`.
+    Normalize(AggId, Operand),
+    /// `denormalize(@a)`.
+    Denormalize(AggId),
+    /// The default action of an empty clause: the probe's line.
+    Default,
+}

@@ -1,0 +1,209 @@
+//! The byte contract between generated code and the consumer: maps, records, keys, values, counters.
+//!
+//! # Record
+//!
+//! Every record in a ring starts with a header of [`HEADER`] bytes, native endian:
+//!
+//! | offset | size | meaning |
+//! |---|---|---|
+//! | 0 | 8 | time, `CLOCK_MONOTONIC` ns, taken just before the room was reserved |
+//! | 8 | 4 | record number, or [`FAULT`] |
+//! | 12 | 2 | CPU |
+//! | 14 | 2 | the probe's index in its unit (its selector's value) modulo 65,536 — units have fewer |
+//!
+//! Fields follow at the offsets of [`RecordLayout`]: integers as 8 bytes, strings with their NUL in `cap` bytes, of which only
+//! those up to the NUL mean something.
+//!
+//! A fault record's body is [`FAULT_BODY`] bytes: u32 unit, u32 position of the clause in the unit, u32 action number,
+//! u32 line, u32 fault code, u32 zero, u64 illegal value.
+//!
+//! # State
+//!
+//! The state map's value begins with one 64-bit word, the *state word*: [`STARTING`] until BEGIN is done, then the current
+//! epoch (0, 1, 2, …) while tracing, [`STOPPING`] after `exit()` or when the consumer ends. Units of [`crate::Phase::Run`] do nothing
+//! unless the word is not negative. Then follow the claim words of the scratch slots (one u64 for each CPU, each on a cache
+//! line of its own: [`SLOT_STRIDE`]), at [`Layout::claims_offset`], then the global variables.
+//!
+//! # Drops
+//!
+//! The drops map's value is `u64[Drop::COUNT][ncpu]`, counted atomically.
+//!
+//! # Aggregations
+//!
+//! A keyed aggregation is a hash map. Its key begins with u32 CPU and u32 (epoch & 1, or 0 when not resettable), then the members at their offsets,
+//! integers as 8 bytes, strings and bytes zero-padded to a multiple of 8. One without members is an array map with 2·ncpu entries (ncpu when
+//! not resettable), index `(epoch & 1)·ncpu + CPU`. Values are u64 words, all starting at zero, see [`AggFunc::words`]; the consumer adds
+//! the CPUs' words up (min and max: takes the largest).
+//!
+//! To clear, the consumer increments the epoch, waits until no program of the old epoch runs, and then owns the old entries.
+
+use crate::buckets;
+use crate::program::{AggFunc, ArrayId, Val, VarId};
+
+/// Size of a record's header.
+pub const HEADER: u32 = 16;
+/// The record number of a fault.
+pub const FAULT: u32 = u32::MAX;
+/// Size of a fault record's body.
+pub const FAULT_BODY: u32 = 32;
+/// State word before BEGIN is done.
+pub const STARTING: i64 = -1;
+/// State word after `exit()`.
+pub const STOPPING: i64 = -2;
+/// Distance in bytes of two CPUs' claim words.
+pub const SLOT_STRIDE: u32 = 64;
+/// Scratch slots for each CPU.
+pub const SLOTS: u32 = 8;
+
+/// Why something was not recorded, counted in the kernel by CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Drop {
+    /// A record found no room in its data ring.
+    Data = 0,
+    /// A record found no room in the control ring.
+    Control = 1,
+    /// A key found no room in its aggregation, or its value could not be updated.
+    Aggregation = 2,
+    /// A key found no room in an associative array.
+    Dynamic = 3,
+    /// A thread-local variable found no room.
+    Thread = 4,
+    /// All of the CPU's scratch slots were in use.
+    Scratch = 5,
+    /// A fault record found no room.
+    Fault = 6,
+}
+
+impl Drop {
+    /// Number of causes.
+    pub const COUNT: u32 = 7;
+    /// All causes, in the order of their counters.
+    pub const ALL: [Drop; 7] =
+        [Drop::Data, Drop::Control, Drop::Aggregation, Drop::Dynamic, Drop::Thread, Drop::Scratch, Drop::Fault];
+}
+
+/// A run-time fault. The numbers are those that D's ERROR probe shows in arg4 (DTRACEFLT_*).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Fault {
+    /// Unknown.
+    Unknown = 0,
+    /// An address that cannot be read; the value is the address.
+    BadAddress = 1,
+    /// A misaligned address.
+    BadAlign = 2,
+    /// An illegal operation.
+    IllegalOp = 3,
+    /// Division by zero.
+    DivideByZero = 4,
+    /// Scratch memory exhausted.
+    NoScratch = 5,
+    /// An illegal kernel address.
+    KernelPrivilege = 6,
+    /// An illegal user address.
+    UserPrivilege = 7,
+    /// Too many or too large key members.
+    TupleOverflow = 8,
+    /// An unreadable stack.
+    BadStack = 9,
+    /// A size that is out of range; the value is the size.
+    BadSize = 10,
+    /// An index that is out of range; the value is the index.
+    BadIndex = 11,
+}
+
+/// A record's fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordLayout {
+    /// Size in bytes, header included, a multiple of 8.
+    pub size: u32,
+    /// Offset (from the record's start) and kind of each field.
+    pub fields: Vec<(u32, Val)>,
+}
+
+/// An aggregation's map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AggLayout {
+    /// Index of its map in the object.
+    pub map: u32,
+    /// Size of the key in bytes; 4 when there are no members (the array's index).
+    pub key_size: u32,
+    /// Offset and kind of each key member.
+    pub fields: Vec<(u32, Val)>,
+    /// Number of u64 words in the value.
+    pub words: u32,
+}
+
+/// Where a variable is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VarPlace {
+    /// At this offset of the state map's value.
+    Global(u32),
+    /// At this offset of the thread-storage map's value.
+    Thread(u32),
+    /// In the program's own frame or scratch slot.
+    Clause,
+}
+
+/// Everything the consumer must know about an object's bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// Number of CPUs that the maps are laid out for (possible CPUs).
+    pub ncpu: u32,
+    /// Map index: the state map (array of one, mmap-able).
+    pub state_map: u32,
+    /// Offset of the claim words in the state map's value.
+    pub claims_offset: u32,
+    /// Map index: the drop counters (array of one, mmap-able).
+    pub drops_map: u32,
+    /// Map index: the data rings (array of maps, one ring for each CPU).
+    pub data_rings: u32,
+    /// Map index: the control ring.
+    pub control_ring: u32,
+    /// By [`crate::RecordId`].
+    pub records: Vec<RecordLayout>,
+    /// By [`crate::AggId`].
+    pub aggs: Vec<AggLayout>,
+    /// By [`VarId`].
+    pub vars: Vec<VarPlace>,
+    /// By [`ArrayId`]: the map's index.
+    pub arrays: Vec<u32>,
+    /// By [`crate::UnitId`]: the program's index in the object.
+    pub progs: Vec<u32>,
+}
+
+impl Layout {
+    /// The place of a variable.
+    pub fn var(&self, id: VarId) -> VarPlace {
+        self.vars[id.0 as usize]
+    }
+
+    /// The map of an array.
+    pub fn array(&self, id: ArrayId) -> u32 {
+        self.arrays[id.0 as usize]
+    }
+}
+
+impl AggFunc {
+    /// Number of u64 words of a value, and their meaning:
+    ///
+    /// - count: `n`
+    /// - sum: `sum`
+    /// - min: `i64::MAX - min`, compared unsigned; max: `max ^ (1 << 63)`; 0 means no value yet; larger is better for both
+    /// - avg: `n`, `sum`
+    /// - stddev: `n`, `sum`, sum of squares (low word, high word; unsigned 128 bits)
+    /// - the quantizations: one word a bucket, see [`crate::buckets`]
+    pub fn words(&self) -> u32 {
+        match *self {
+            AggFunc::Count | AggFunc::Sum | AggFunc::Min | AggFunc::Max => 1,
+            AggFunc::Avg => 2,
+            AggFunc::Stddev => 4,
+            AggFunc::Quantize => buckets::QUANTIZE,
+            AggFunc::Lquantize { low, high, step } => buckets::lquantize_levels(low, high, step) + 2,
+            AggFunc::Llquantize { factor, low, high, steps } => {
+                2 * (buckets::llquantize_bounds(factor, low, high, steps).len() as u32) + 1
+            }
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Where a value is: one small language for probe arguments, and later for variables found by debug information.
+
+use crate::types::Space;
+
+/// The place of a value. Lowered to BPF in one file of the compiler.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Location {
+    /// A constant.
+    Value(i64),
+    /// In the context, at byte `offset`.
+    Ctx {
+        /// Byte offset in the context.
+        offset: u32,
+        /// Size in bytes.
+        size: u8,
+        /// Whether the value is sign-extended to 64 bits.
+        signed: bool,
+    },
+    /// A register of the interrupted or probed code, by its DWARF number (the architecture module maps it into `pt_regs`).
+    Reg {
+        /// DWARF register number.
+        dwarf: u16,
+    },
+    /// In memory at `base + offset`.
+    Memory {
+        /// The address to start from.
+        base: Box<Location>,
+        /// Added to it.
+        offset: i64,
+        /// Size in bytes.
+        size: u8,
+        /// Whether the value is sign-extended to 64 bits.
+        signed: bool,
+        /// Whose memory.
+        space: Space,
+    },
+    /// A member of a kernel object that the verifier knows by type (`tp_btf` arguments, the current task), loaded without
+    /// a helper call. Only for objects that are known to be alive.
+    Btf {
+        /// The object's address.
+        base: Box<Location>,
+        /// Byte offset of the member.
+        offset: u32,
+        /// Size in bytes.
+        size: u8,
+        /// Whether the value is sign-extended to 64 bits.
+        signed: bool,
+    },
+    /// The current task, as a pointer that the verifier knows by type.
+    CurrentTask,
+    /// The low `size` bytes of another location, sign- or zero-extended to 64 bits.
+    Narrow {
+        /// The wider value.
+        of: Box<Location>,
+        /// Size in bytes: 1, 2 or 4.
+        size: u8,
+        /// Whether the value is sign-extended.
+        signed: bool,
+    },
+    /// The address `base + offset` itself, not what is there (arrays and structs held in memory).
+    Address {
+        /// The address to start from.
+        base: Box<Location>,
+        /// Added to it.
+        offset: i64,
+    },
+    /// The address, in the tracepoint's record, of a dynamic field whose `__data_loc` word is at `offset` of the context.
+    DataLoc {
+        /// Offset of the 32-bit word: low half offset in the record, high half length.
+        offset: u32,
+    },
+    /// The address of byte `offset` of the context itself (arrays held in a tracepoint's record); read with
+    /// `bpf_probe_read_kernel`.
+    CtxAddress {
+        /// Byte offset in the context.
+        offset: u32,
+    },
+    /// Not available, and why.
+    None(String),
+}
