@@ -7,6 +7,7 @@
 
 pub mod action;
 pub mod buckets;
+pub mod glob;
 pub mod layout;
 pub mod location;
 pub mod probe;
@@ -14,6 +15,7 @@ pub mod program;
 pub mod types;
 
 pub use action::*;
+pub use glob::*;
 pub use layout::*;
 pub use location::*;
 pub use probe::*;

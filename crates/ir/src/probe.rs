@@ -1,6 +1,7 @@
 //! Probes: their names, their arguments, and how a running program learns which of them fired.
 
 use crate::location::Location;
+use crate::program::Phase;
 use crate::types::TypeId;
 use std::fmt;
 
@@ -97,7 +98,9 @@ pub struct Arg {
 pub struct Signature {
     /// How the program is run.
     pub prog: ProgKind,
-    /// Probes with equal `prog`, `selector` and `group` can share one program, in one attach call.
+    /// When the program may run.
+    pub phase: Phase,
+    /// Probes with equal `prog`, `phase`, `selector` and `group` can share one program, in one attach call.
     pub group: String,
     /// How the program learns which probe fired.
     pub selector: Selector,

@@ -1,1 +1,55 @@
-//! The probe providers, one file each.
+//! The probe providers, one file each, and the trait that is the extension point.
+//!
+//! Adding a provider is one file, its `mod` line and its line in [`PROVIDERS`].
+#![forbid(unsafe_code)]
+
+use probity_ir::{ProbeDesc, Signature, TypeTable};
+use probity_kernel::{Error, Prog, System};
+
+/// A program that the consumer runs by a timer of its own, with `BPF_PROG_TEST_RUN` (`tick-n`).
+pub struct Timer {
+    /// Nanoseconds between two runs.
+    pub period: u64,
+    /// The probe's index in its program.
+    pub index: u32,
+    /// The program.
+    pub prog: Prog,
+}
+
+/// What keeps probes attached; dropping it detaches them.
+#[derive(Default)]
+pub struct Attachment {
+    /// Links and perf events.
+    pub links: Vec<probity_kernel::Attachment>,
+    /// Timers that the consumer has to serve.
+    pub timers: Vec<Timer>,
+    /// Probes that could not be attached although others of the same call could, each with the reason.
+    pub skipped: Vec<(ProbeDesc, String)>,
+    /// How it was done, in words, for `-v`.
+    pub how: String,
+}
+
+/// A source of probes.
+pub trait Provider: Sync {
+    /// The name, without a process id.
+    fn name(&self) -> &'static str;
+    /// Whether a pattern's provider field can mean this provider (`pid123`, `pro*`, empty).
+    fn serves(&self, provider: &str) -> bool {
+        probity_ir::glob(provider, self.name())
+    }
+    /// A number for a probe that is the same in every run, from this provider's own range, if it has one; 0 if not.
+    fn id(&self, _sys: &System, _probe: &ProbeDesc) -> u32 {
+        0
+    }
+    /// Every probe that matches `pattern`; creates nothing (G4).
+    fn probes(&self, sys: &System, pattern: &ProbeDesc, found: &mut dyn FnMut(ProbeDesc)) -> Result<(), Error>;
+    /// Program type and arguments as data: type + where the value comes from. Creates nothing (G4). `args` are filled only
+    /// if `typed`.
+    fn signature(&self, sys: &System, probe: &ProbeDesc, typed: bool, types: &mut TypeTable) -> Result<Signature, Error>;
+    /// Creates and attaches. All probes that share one program come in one call; the cookie of each is its `u32`. Dropping the
+    /// result detaches.
+    fn attach(&self, sys: &System, probes: &[(u32, ProbeDesc)], prog: &Prog) -> Result<Attachment, Error>;
+}
+
+/// All providers, in the order of the probes' numbers.
+pub static PROVIDERS: &[&dyn Provider] = &[];

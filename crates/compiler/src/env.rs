@@ -1,0 +1,34 @@
+//! What the compiler asks of the world. The session answers from the running system, tests from a table.
+
+use probity_ir::{Probe, ProbeDesc, Signature, TypeId, TypeTable};
+
+/// Why the world could not answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EnvError {
+    /// A diagnostic tag that fits better than the caller's own, such as `D_PROC_GRAB`.
+    pub tag: Option<&'static str>,
+    /// The cause, in one line.
+    pub message: String,
+    /// What would help, if known.
+    pub help: Option<String>,
+}
+
+/// The world as the compiler sees it. Nothing here creates or changes anything in the system (G4).
+pub trait Env {
+    /// Reports every probe that matches `pattern`, in a fixed order.
+    fn probes(&self, pattern: &ProbeDesc, found: &mut dyn FnMut(Probe)) -> Result<(), EnvError>;
+    /// The probe with this number.
+    fn probe_by_id(&self, id: u32) -> Result<Option<Probe>, EnvError>;
+    /// The signature of a probe; `args` are filled only if `typed` (they can be costly to find).
+    fn signature(&self, probe: &Probe, typed: bool, types: &mut TypeTable) -> Result<Signature, EnvError>;
+    /// A kernel type by name: `keyword` is `struct`, `union`, `enum` or empty for a typedef or base type. `module` is empty for any.
+    fn kernel_type(&self, module: &str, keyword: &str, name: &str, types: &mut TypeTable) -> Option<TypeId>;
+    /// Completes a [`probity_ir::TypeKind::Forward`] in place. `false` when no definition is known.
+    fn complete(&self, ty: TypeId, types: &mut TypeTable) -> bool;
+    /// The address and type of a kernel variable (`` `max_pfn ``); `module` is empty for any.
+    fn kernel_symbol(&self, module: &str, name: &str, types: &mut TypeTable) -> Option<(u64, Option<TypeId>)>;
+    /// Names near a probe description that matched nothing, for the suggestion.
+    fn near_probes(&self, pattern: &ProbeDesc) -> Vec<String>;
+    /// Number of possible CPUs.
+    fn ncpu(&self) -> u32;
+}
