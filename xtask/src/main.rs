@@ -1,2 +1,34 @@
-//! Chores.
-fn main() {}
+//! Probity's chores: `cargo xtask tidy | ci | bench | fuzz`.
+#![forbid(unsafe_code)]
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod ci;
+mod tidy;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The workspace's root.
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace").to_path_buf()
+}
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  tidy      checks the crate graph, file sizes, forbidden words and unsafe code
+  ci        format, clippy, tidy, all tests, docs: everything that CI runs
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let ok = match args.first().map(String::as_str) {
+        Some("tidy") => tidy::run(&root()),
+        Some("ci") => ci::run(&root()),
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
