@@ -592,3 +592,33 @@ impl Insn {
 pub fn to_wire(insns: &[Insn]) -> Vec<u8> {
     insns.iter().flat_map(|i| i.to_bytes()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_the_kernels() {
+        // Each checked against the encoding tables of RFC 9669.
+        let cases: [(Insn, [u8; 8]); 12] = [
+            (Insn::mov64(R0, 1), [0xb7, 0, 0, 0, 1, 0, 0, 0]),
+            (Insn::mov64(R6, R1), [0xbf, 0x16, 0, 0, 0, 0, 0, 0]),
+            (Insn::alu32(AluOp::Xor, R3, R4), [0xac, 0x43, 0, 0, 0, 0, 0, 0]),
+            (Insn::alu64(AluOp::Smod, R3, -2), [0x97, 0x03, 1, 0, 0xfe, 0xff, 0xff, 0xff]),
+            (Insn::ldx(Size::B, R1, R10, -1), [0x71, 0xa1, 0xff, 0xff, 0, 0, 0, 0]),
+            (Insn::ldxs(Size::W, R1, R2, 4), [0x81, 0x21, 4, 0, 0, 0, 0, 0]),
+            (Insn::st(Size::DW, R10, -8, 7), [0x7a, 0x0a, 0xf8, 0xff, 7, 0, 0, 0]),
+            (Insn::stx(Size::DW, R10, -8, R1), [0x7b, 0x1a, 0xf8, 0xff, 0, 0, 0, 0]),
+            (Insn::atomic(AtomicOp::Cmpxchg, Width::W32, R1, 0, R2), [0xc3, 0x21, 0, 0, 0xf1, 0, 0, 0]),
+            (Insn::jmp(Cond::Sle, Width::W32, R1, 9, 2), [0xd6, 0x01, 2, 0, 9, 0, 0, 0]),
+            (Insn::call(1u32), [0x85, 0, 0, 0, 1, 0, 0, 0]),
+            (Insn::exit(), [0x95, 0, 0, 0, 0, 0, 0, 0]),
+        ];
+        for (insn, bytes) in cases {
+            assert_eq!(insn.to_bytes(), bytes, "{insn:?}");
+            assert_eq!(Insn::from_bytes(bytes), insn);
+        }
+        let wide = Insn::ld_imm64(R2, 0x1122_3344_5566_7788);
+        assert_eq!(to_wire(&wide), [0x18, 2, 0, 0, 0x88, 0x77, 0x66, 0x55, 0, 0, 0, 0, 0x44, 0x33, 0x22, 0x11]);
+    }
+}

@@ -7,6 +7,7 @@
 
 pub mod asm;
 pub mod decode;
+pub mod disasm;
 pub mod helpers;
 pub mod insn;
 pub mod object;
