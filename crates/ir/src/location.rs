@@ -21,6 +21,12 @@ pub enum Location {
         /// DWARF register number.
         dwarf: u16,
     },
+    /// The program counter of the interrupted code if it ran in `space` (`Kernel` or `User`), else 0. In contexts that
+    /// start with `pt_regs` ([`Ctx::Regs`](crate::Ctx), [`Ctx::PerfEvent`](crate::Ctx)); on x86-64, kernel addresses are the negative ones.
+    Pc {
+        /// Whose program counter.
+        space: Space,
+    },
     /// In memory at `base + offset`.
     Memory {
         /// The address to start from.

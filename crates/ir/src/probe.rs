@@ -68,7 +68,8 @@ pub enum Selector {
     One,
     /// The attach cookie (`bpf_get_attach_cookie`): the index of the probe in the list that `attach` was given.
     Cookie,
-    /// A system-call number, plus [`COMPAT_BASE`] when the call came through the 32-bit entry.
+    /// A system-call number, plus [`COMPAT_BASE`] when the call came through the 32-bit entry. A process can ask for any
+    /// number: one that is not below [`COMPAT_BASE`] (unsigned, before the addition) is no probe's.
     Syscall {
         /// Where the number is.
         number: Location,
