@@ -1,0 +1,215 @@
+//! The command line: DTrace's flags, which mean what they mean there, and a few of our own.
+//!
+//! The order of flags matters (`-n` and `-s` add to the program in turn, a `-x` may come between), so they are read one by
+//! one rather than by a declarative parser.
+
+use lexopt::prelude::*;
+use std::ffi::OsString;
+
+/// Which of the two faces the command shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Face {
+    /// `probity`.
+    Probity,
+    /// `dtrace`: same flags, layout, exit status and messages as DTrace's.
+    Dtrace,
+}
+
+/// Output formats.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// DTrace's layouts.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// How a piece of the program was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceKind {
+    /// `-P`: a provider, then optionally predicate and actions.
+    Provider,
+    /// `-m`
+    Module,
+    /// `-f`
+    Function,
+    /// `-n`
+    Name,
+    /// `-i`: a probe's number.
+    Id,
+    /// `-s`: a file.
+    File,
+}
+
+/// What the user asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Args {
+    /// Which face.
+    pub face: Face,
+    /// The program's pieces in order: how given, and the text or path.
+    pub sources: Vec<(SourceKind, String)>,
+    /// `-x`, `-b`, `-q`, … as options in order.
+    pub options: Vec<(String, Option<String>)>,
+    /// `-c`
+    pub commands: Vec<String>,
+    /// `-p`
+    pub pids: Vec<String>,
+    /// `-o`
+    pub output: Option<String>,
+    /// `-l`
+    pub list: bool,
+    /// `-e`, `--check`
+    pub check: bool,
+    /// `-S`
+    pub disassemble: bool,
+    /// `-v`
+    pub verbose: bool,
+    /// `-V`
+    pub version: bool,
+    /// `--help`
+    pub help: bool,
+    /// `--format`
+    pub format: Format,
+    /// What follows the flags: the script's arguments.
+    pub rest: Vec<String>,
+}
+
+/// Reads the arguments; `argv[0]` decides the face unless the first argument is `dtrace`. The error is for a usage message.
+pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Args, String> {
+    let mut argv = argv.into_iter().peekable();
+    let zero = argv.next().unwrap_or_default();
+    let mut face = match std::path::Path::new(&zero).file_name() {
+        Some(n) if n == "dtrace" => Face::Dtrace,
+        _ => Face::Probity,
+    };
+    if face == Face::Probity && argv.peek().is_some_and(|a| a == "dtrace") {
+        argv.next();
+        face = Face::Dtrace;
+    }
+    let mut args = Args {
+        face,
+        sources: Vec::new(),
+        options: Vec::new(),
+        commands: Vec::new(),
+        pids: Vec::new(),
+        output: None,
+        list: false,
+        check: false,
+        disassemble: false,
+        verbose: false,
+        version: false,
+        help: false,
+        format: Format::Text,
+        rest: Vec::new(),
+    };
+    flags(&mut args, argv)?;
+    // A script named alone: `probity file.d args…`, and `#!/usr/bin/env probity`.
+    let asks = args.list || args.version || args.help;
+    if args.sources.is_empty() && !asks && !args.rest.is_empty() {
+        let file = args.rest.remove(0);
+        args.sources.push((SourceKind::File, file));
+    }
+    Ok(args)
+}
+
+fn flags(args: &mut Args, argv: impl Iterator<Item = OsString>) -> Result<(), String> {
+    let mut parser = lexopt::Parser::from_args(argv);
+    while let Some(arg) = parser.next().map_err(|e| e.to_string())? {
+        let mut text = || -> Result<String, String> {
+            let value = parser.value().map_err(|e| e.to_string())?;
+            value.into_string().map_err(|v| format!("'{}' is not UTF-8", v.to_string_lossy()))
+        };
+        let mut option = |name: &str, value: Option<String>| args.options.push((name.to_string(), value));
+        match arg {
+            Short('P') => args.sources.push((SourceKind::Provider, text()?)),
+            Short('m') => args.sources.push((SourceKind::Module, text()?)),
+            Short('f') => args.sources.push((SourceKind::Function, text()?)),
+            Short('n') => args.sources.push((SourceKind::Name, text()?)),
+            Short('i') => args.sources.push((SourceKind::Id, text()?)),
+            Short('s') => args.sources.push((SourceKind::File, text()?)),
+            Short('x') => {
+                let value = text()?;
+                match value.split_once('=') {
+                    Some((n, v)) => option(n, Some(v.to_string())),
+                    None => option(&value, None),
+                }
+            }
+            Short('b') => {
+                let v = text()?;
+                option("bufsize", Some(v));
+            }
+            Short('q') => option("quiet", None),
+            Short('w') => option("destructive", None),
+            Short('Z') => option("zdefs", None),
+            Short('F') => option("flowindent", None),
+            Short('c') => args.commands.push(text()?),
+            Short('p') => args.pids.push(text()?),
+            Short('o') => args.output = Some(text()?),
+            Short('l') => args.list = true,
+            Short('e') => args.check = true,
+            Short('S') => args.disassemble = true,
+            Short('v') => args.verbose = true,
+            Short('V') => args.version = true,
+            Short(c @ ('C' | 'D' | 'U' | 'I' | 'H')) => {
+                return Err(format!("-{c}: the C preprocessor is not supported by this version; run cpp first"));
+            }
+            Short(c @ ('G' | 'h' | 'A' | 'a' | 'L' | 'X' | 'B' | 'W')) => {
+                return Err(format!("-{c} is not supported by this version"));
+            }
+            Long("format") if args.face == Face::Probity => {
+                args.format = match text()?.as_str() {
+                    "json" => Format::Json,
+                    "text" => Format::Text,
+                    other => return Err(format!("--format is 'text' or 'json', not '{other}'")),
+                }
+            }
+            Long("check") if args.face == Face::Probity => args.check = true,
+            Long("help") => args.help = true,
+            Long("version") => args.version = true,
+            Value(first) => {
+                // Flags end at the first argument that is none: the rest belongs to the script.
+                let rest = std::iter::once(first).chain(parser.raw_args().map_err(|e| e.to_string())?);
+                args.rest = rest.map(|a| a.to_string_lossy().into_owned()).collect();
+                break;
+            }
+            other => return Err(other.unexpected().to_string()),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(line: &str) -> Result<Args, String> {
+        parse(line.split(' ').map(OsString::from))
+    }
+
+    #[test]
+    fn order_and_faces() {
+        let a = args("probity -qn BEGIN -x strsize=1k -s f.d -n END 7 -q").expect("is right");
+        assert_eq!(a.sources.len(), 3);
+        assert_eq!(a.sources[1], (SourceKind::File, "f.d".into()));
+        assert_eq!(a.options[1], ("strsize".into(), Some("1k".into())));
+        assert_eq!(a.rest, ["7", "-q"]);
+        assert_eq!(a.face, Face::Probity);
+        assert_eq!(args("/usr/sbin/dtrace -l").expect("is right").face, Face::Dtrace);
+        assert_eq!(args("probity dtrace -l").expect("is right").face, Face::Dtrace);
+    }
+
+    #[test]
+    fn a_script_named_alone() {
+        let a = args("probity file.d 1 2").expect("is right");
+        assert_eq!(a.sources, [(SourceKind::File, "file.d".into())]);
+        assert_eq!(a.rest, ["1", "2"]);
+    }
+
+    #[test]
+    fn usage_errors() {
+        for bad in ["probity -n", "probity --format xml", "probity -k", "dtrace --format json", "probity -C"] {
+            assert!(args(bad).is_err(), "{bad}");
+        }
+    }
+}
