@@ -149,6 +149,9 @@ pub struct Agg {
     pub key: Vec<(Val, Show)>,
     /// Whether it is cleared or truncated while probes are live, so that its map is double-buffered.
     pub resettable: bool,
+    /// The unit whose probes the key's members of [`Show::ProbePart`] are indexes of; all updates are in this unit.
+    /// `None` where there are no such members.
+    pub probes_of: Option<UnitId>,
 }
 
 /// Which ring a record goes through.
