@@ -22,18 +22,22 @@
 //! The state map's value begins with one 64-bit word, the *state word*: [`STARTING`] until BEGIN is done, then the current
 //! epoch (0, 1, 2, …) while tracing, [`STOPPING`] after `exit()` or when the consumer ends. Units of [`crate::Phase::Run`] do nothing
 //! unless the word is not negative. Then follow the claim words of the scratch slots (one u64 for each CPU, each on a cache
-//! line of its own: [`SLOT_STRIDE`]), at [`Layout::claims_offset`], then the global variables.
+//! line of its own: [`SLOT_STRIDE`]), at [`Layout::claims_offset`], then the global variables. `exit()` and the consumer both write
+//! the word, so the consumer advances the epoch by compare-and-exchange, never by a plain store.
+//! At [`Layout::realtime_offset`] is an i64 that the consumer writes before BEGIN: `CLOCK_REALTIME` - `CLOCK_MONOTONIC` in
+//! nanoseconds, for `walltimestamp`.
 //!
 //! # Drops
 //!
-//! The drops map's value is `u64[Drop::COUNT][ncpu]`, counted atomically.
+//! The drops map's value is `u64[Drop::COUNT][ncpu]`, counted atomically (the map's value may be longer).
 //!
 //! # Aggregations
 //!
 //! A keyed aggregation is a hash map. Its key begins with u32 CPU and u32 (epoch & 1, or 0 when not resettable), then the members at their offsets,
-//! integers as 8 bytes, strings and bytes zero-padded to a multiple of 8. One without members is an array map with 2·ncpu entries (ncpu when
-//! not resettable), index `(epoch & 1)·ncpu + CPU`. Values are u64 words, all starting at zero, see [`AggFunc::words`]; the consumer adds
-//! the CPUs' words up (min and max: takes the largest).
+//! integers as 8 bytes, strings and bytes zero-padded to a multiple of 8. One without members is an array map with ONE entry,
+//! whose value is a table of parts, [`AggLayout::stride`] bytes apart: part `(epoch & 1)·ncpu + CPU` when resettable (2·ncpu parts),
+//! else part `CPU` (the value may be longer than the parts need). Values (and the parts) are u64 words, all starting at
+//! zero, see [`AggFunc::words`]; the consumer adds the CPUs' words up (min and max: takes the largest).
 //!
 //! To clear, the consumer increments the epoch, waits until no program of the old epoch runs, and then owns the old entries.
 
@@ -127,12 +131,14 @@ pub struct RecordLayout {
 pub struct AggLayout {
     /// Index of its map in the object.
     pub map: u32,
-    /// Size of the key in bytes; 4 when there are no members (the array's index).
+    /// Size of the key in bytes; 4 when there are no members (the array's index, 0).
     pub key_size: u32,
     /// Offset and kind of each key member.
     pub fields: Vec<(u32, Val)>,
-    /// Number of u64 words in the value.
+    /// Number of u64 words in the value (of each part, without members).
     pub words: u32,
+    /// Without members: distance in bytes between two parts of the value. 0 with members.
+    pub stride: u32,
 }
 
 /// Where a variable is.
@@ -155,6 +161,8 @@ pub struct Layout {
     pub state_map: u32,
     /// Offset of the claim words in the state map's value.
     pub claims_offset: u32,
+    /// Offset in the state map's value of the i64 that `walltimestamp` adds to the monotonic clock.
+    pub realtime_offset: u32,
     /// Map index: the drop counters (array of one, mmap-able).
     pub drops_map: u32,
     /// Map index: the data rings (array of maps, one ring for each CPU).
