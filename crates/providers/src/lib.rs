@@ -3,6 +3,18 @@
 //! Adding a provider is one file, its `mod` line and its line in [`PROVIDERS`].
 #![forbid(unsafe_code)]
 
+pub mod arch;
+mod dtrace;
+mod kernel_types;
+mod kinds;
+mod near;
+mod profile;
+mod syscall;
+mod syscall_names;
+
+pub use kernel_types::kernel_btf;
+pub use near::near;
+
 use probity_ir::{ProbeDesc, Signature, TypeTable};
 use probity_kernel::{Error, Prog, System};
 
@@ -41,6 +53,10 @@ pub trait Provider: Sync {
     fn id(&self, _sys: &System, _probe: &ProbeDesc) -> u32 {
         0
     }
+    /// What someone may want who asks for `pattern` although there is no such probe: another system's name for it, mostly.
+    fn hint(&self, _pattern: &ProbeDesc) -> Option<String> {
+        None
+    }
     /// Every probe that matches `pattern`; creates nothing (G4).
     fn probes(&self, sys: &System, pattern: &ProbeDesc, found: &mut dyn FnMut(ProbeDesc)) -> Result<(), Error>;
     /// Program type and arguments as data: type + where the value comes from. Creates nothing (G4). `args` are filled only
@@ -52,4 +68,4 @@ pub trait Provider: Sync {
 }
 
 /// All providers, in the order of the probes' numbers.
-pub static PROVIDERS: &[&dyn Provider] = &[];
+pub static PROVIDERS: &[&dyn Provider] = &[&dtrace::Dtrace, &profile::Profile, &syscall::Syscall];

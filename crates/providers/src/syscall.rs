@@ -1,0 +1,238 @@
+//! `syscall:vmlinux:NAME:entry` and `return`, and `syscall:ia32:NAME:…` for the calls of 32-bit programs.
+//!
+//! One program serves all entries and one all returns, however many are asked for: each is on one raw tracepoint and finds its
+//! probe by the call's number. That it is a BTF tracepoint where there is BTF is for speed: `pt_regs` is then read without
+//! a helper.
+
+use crate::arch;
+use crate::kernel_types::SyscallTypes;
+use crate::kinds::{bare, ctx_arg, raw_tracepoint, tp_btf};
+use crate::syscall_names::Table;
+use crate::{Attachment, Provider};
+use probity_ir::{
+    Arg, COMPAT_BASE, Location, ProbeDesc, Selector, Signature, Space, TypeTable, glob, is_glob,
+};
+use probity_kernel::{Error, Kind, Prog, System, attach};
+
+/// The provider `syscall`.
+pub struct Syscall;
+
+/// The module of 64-bit calls.
+const MODULE: &str = "vmlinux";
+
+/// The names of the two probes of a call.
+const NAMES: [&str; 2] = ["entry", "return"];
+
+/// The number of the first probe: `FIRST_ID + 2 * index + is_return`.
+const FIRST_ID: u32 = 100;
+
+/// Indexes are below this: both tables.
+const LIMIT: u32 = 2 * COMPAT_BASE;
+
+/// What the calls of other systems, and of the C library, are here.
+const ELSEWHERE: [(&str, &str); 30] = [
+    ("rexit", "exit_group"),
+    ("_exit", "exit_group"),
+    ("exece", "execve"),
+    ("exec", "execve"),
+    ("forksys", "clone"),
+    ("fork1", "clone"),
+    ("vforksys", "vfork"),
+    ("open64", "openat"),
+    ("open_nocancel", "openat"),
+    ("creat64", "openat"),
+    ("stat64", "newfstatat"),
+    ("fstatat", "newfstatat"),
+    ("fstatat64", "newfstatat"),
+    ("lstat64", "newfstatat"),
+    ("xstat", "newfstatat"),
+    ("pread", "pread64"),
+    ("pwrite", "pwrite64"),
+    ("read_nocancel", "read"),
+    ("write_nocancel", "write"),
+    ("so_socket", "socket"),
+    ("send", "sendto"),
+    ("recv", "recvfrom"),
+    ("wait", "wait4"),
+    ("waitpid", "wait4"),
+    ("waitsys", "waitid"),
+    ("lwp_create", "clone"),
+    ("lwp_park", "futex"),
+    ("pollsys", "ppoll"),
+    ("sigaction", "rt_sigaction"),
+    ("sleep", "clock_nanosleep"),
+];
+
+/// What a probe's name means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Call {
+    table: Table,
+    number: u32,
+    on_return: bool,
+}
+
+impl Call {
+    fn of(sys: &System, probe: &ProbeDesc) -> Result<Call, Error> {
+        let missing = || Error::new(Kind::NotFound, format!("there is no probe {probe}"));
+        let table = match probe.module.as_str() {
+            MODULE => Table::Native,
+            arch::COMPAT_MODULE => Table::Compat,
+            _ => return Err(missing()),
+        };
+        let place = NAMES.iter().position(|name| *name == probe.name).ok_or_else(missing)?;
+        let number = table.number(&probe.function, sys.version()?).ok_or_else(missing)?;
+        Ok(Call { table, number, on_return: place == 1 })
+    }
+
+    /// As the selector computes it.
+    fn index(self) -> u32 {
+        self.number + if self.table == Table::Compat { COMPAT_BASE } else { 0 }
+    }
+}
+
+/// Whether the kernel serves 32-bit programs: only then is there a switch for their vDSO.
+fn has_compat(sys: &System) -> bool {
+    sys.path("proc/sys/abi/vsyscall32").exists()
+}
+
+impl Provider for Syscall {
+    fn name(&self) -> &'static str {
+        "syscall"
+    }
+
+    fn id(&self, sys: &System, probe: &ProbeDesc) -> u32 {
+        Call::of(sys, probe).map_or(0, |call| FIRST_ID + 2 * call.index() + u32::from(call.on_return))
+    }
+
+    fn hint(&self, pattern: &ProbeDesc) -> Option<String> {
+        let (theirs, ours) = ELSEWHERE.iter().find(|(theirs, _)| *theirs == pattern.function)?;
+        let (provider, name) = (self.name(), &pattern.name);
+        Some(format!("{provider}:{MODULE}:{ours}:{name} ({theirs} of the C library or of other systems is {ours} here)"))
+    }
+
+    fn probes(&self, sys: &System, pattern: &ProbeDesc, found: &mut dyn FnMut(ProbeDesc)) -> Result<(), Error> {
+        let names: Vec<&str> = NAMES.into_iter().filter(|name| glob(&pattern.name, name)).collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        let version = sys.version()?;
+        for (table, module) in [(Table::Native, MODULE), (Table::Compat, arch::COMPAT_MODULE)] {
+            if !glob(&pattern.module, module) || (table == Table::Compat && !has_compat(sys)) {
+                continue;
+            }
+            let mut report = |function: &str| {
+                names.iter().for_each(|name| found(ProbeDesc::new(self.name(), module, function, name)));
+            };
+            if pattern.function.is_empty() || is_glob(&pattern.function) {
+                table
+                    .all(version)
+                    .filter(|(_, function)| glob(&pattern.function, function))
+                    .for_each(|(_, function)| report(function));
+            } else if table.number(&pattern.function, version).is_some() {
+                report(&pattern.function);
+            }
+        }
+        Ok(())
+    }
+
+    fn signature(
+        &self,
+        sys: &System,
+        probe: &ProbeDesc,
+        typed: bool,
+        types: &mut TypeTable,
+    ) -> Result<Signature, Error> {
+        let call = Call::of(sys, probe)?;
+        let kernel = SyscallTypes::of(sys);
+        let btf_id = if call.on_return { kernel.sys_exit } else { kernel.sys_enter };
+        let context = Context { typed: btf_id.is_some() };
+        let number = match call.on_return {
+            false => ctx_arg(1),
+            // The record of a return has the result where that of an entry has the number.
+            true => context.register(arch::pt_regs::ORIG_AX),
+        };
+        let compat = has_compat(sys).then(|| (context.status(kernel.compat_status), arch::COMPAT_FLAG));
+        let selector = Selector::Syscall { number, compat, limit: LIMIT };
+        let kind = btf_id.map_or_else(raw_tracepoint, tp_btf);
+        let mut signature = bare(kind, probe.name.clone(), selector);
+        signature.index = call.index();
+        if call.on_return {
+            let result = ctx_arg(1);
+            signature.raw = vec![result.clone(), result.clone()];
+            signature.errno = Some(result);
+            if typed {
+                let ty = types.int(8, true);
+                let arg = |name: &str| Arg { name: name.to_owned(), ty, location: ctx_arg(1) };
+                signature.args = vec![arg("ret"), arg("ret")];
+            }
+            return Ok(signature);
+        }
+        signature.raw = context.arguments(call.table);
+        if typed {
+            signature.args = match call.table {
+                Table::Native => untyped_args(&signature.raw, types.int(8, true)),
+                // tracefs does not describe them, and some take an argument of 64 bits in two.
+                Table::Compat => untyped_args(&signature.raw, types.int(4, false)),
+            };
+        }
+        Ok(signature)
+    }
+
+    fn attach(&self, sys: &System, probes: &[(u32, ProbeDesc)], prog: &Prog) -> Result<Attachment, Error> {
+        let Some((_, first)) = probes.first() else { return Ok(Attachment::default()) };
+        let tracepoint = if Call::of(sys, first)?.on_return { "sys_exit" } else { "sys_enter" };
+        let (link, how) = match prog.attach_type() {
+            Some(kind) if kind != 0 => (attach::tp_btf(prog, 0), format!("tp_btf {tracepoint}")),
+            _ => (attach::raw_tracepoint(prog, tracepoint, 0), format!("raw_tp {tracepoint}")),
+        };
+        let link = link.map_err(|error| error.context(first.to_string()))?;
+        Ok(Attachment { links: vec![link], how, ..Attachment::default() })
+    }
+}
+
+/// How the program can read what its tracepoint hands it.
+#[derive(Clone, Copy)]
+struct Context {
+    /// The verifier knows the types of the arguments.
+    typed: bool,
+}
+
+impl Context {
+    /// A word of the `pt_regs` in argument 0.
+    fn register(self, offset: u32) -> Location {
+        let base = Box::new(ctx_arg(0));
+        match self.typed {
+            true => Location::Btf { base, offset, size: 8, signed: false },
+            false => {
+                Location::Memory { base, offset: i64::from(offset), size: 8, signed: false, space: Space::Kernel }
+            }
+        }
+    }
+
+    /// The flag word that tells 32-bit calls.
+    fn status(self, offset: u32) -> Location {
+        let base = Box::new(Location::CurrentTask);
+        match self.typed {
+            true => Location::Btf { base, offset, size: 4, signed: false },
+            false => {
+                Location::Memory { base, offset: i64::from(offset), size: 4, signed: false, space: Space::Kernel }
+            }
+        }
+    }
+
+    fn arguments(self, table: Table) -> Vec<Location> {
+        match table {
+            Table::Native => arch::SYSCALL_ARGUMENTS.into_iter().map(|offset| self.register(offset)).collect(),
+            // The upper halves are whatever the register held.
+            Table::Compat => arch::COMPAT_ARGUMENTS
+                .into_iter()
+                .map(|offset| Location::Narrow { of: Box::new(self.register(offset)), size: 4, signed: false })
+                .collect(),
+        }
+    }
+}
+
+fn untyped_args(raw: &[Location], ty: probity_ir::TypeId) -> Vec<Arg> {
+    let arg = |(n, location): (usize, &Location)| Arg { name: format!("arg{n}"), ty, location: location.clone() };
+    raw.iter().enumerate().map(arg).collect()
+}
