@@ -4,7 +4,7 @@
 //! out bytes. Everything made here is owned by a descriptor and ends with it (G1).
 
 pub mod attach;
-//CHILD
+pub mod child;
 pub mod clock;
 pub mod cpu;
 pub mod error;

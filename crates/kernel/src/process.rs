@@ -101,13 +101,19 @@ impl System {
         self.path(format!("proc/{pid}/exe"))
     }
 
-    /// Reads the auxiliary vector entry `kind` (such as `libc::AT_ENTRY`) of a 64-bit process.
+    /// Reads the auxiliary vector entry `kind` (such as `libc::AT_ENTRY`) of a process, 64-bit or 32-bit.
     pub fn auxv(&self, pid: u32, kind: u64) -> Result<Option<u64>> {
-        let path = self.path(format!("proc/{pid}/auxv"));
-        let bytes = std::fs::read(path).map_err(|error| gone(error, pid, "auxv"))?;
-        Ok(bytes.chunks_exact(16).find_map(|pair| {
-            let word = |at: usize| u64::from_ne_bytes(pair[at..at + 8].try_into().unwrap_or_default());
-            (word(0) == kind).then(|| word(8))
+        let bytes = std::fs::read(self.path(format!("proc/{pid}/auxv"))).map_err(|error| gone(error, pid, "auxv"))?;
+        // The ELF header's fifth byte is the class; the vector's words have its width.
+        let mut ident = [0; 5];
+        File::open(self.exe_path(pid))
+            .and_then(|file| file.read_exact_at(&mut ident, 0))
+            .map_err(|error| gone(error, pid, "exe"))?;
+        let width = if ident[4] == 1 { 4 } else { 8 };
+        let word = |bytes: &[u8]| bytes.iter().rev().fold(0u64, |value, byte| value << 8 | u64::from(*byte));
+        Ok(bytes.chunks_exact(2 * width).find_map(|pair| {
+            let (name, value) = pair.split_at(width);
+            (word(name) == kind).then(|| word(value))
         }))
     }
 

@@ -27,8 +27,9 @@ pub struct Tracefs {
 impl Tracefs {
     /// Finds tracefs among this process's mounts, or mounts it detached (needs CAP_SYS_ADMIN).
     pub fn open() -> Result<Tracefs> {
-        let mounts = std::fs::read_to_string("/proc/self/mountinfo")
-            .map_err(|error| Error::io(error, "cannot read /proc/self/mountinfo"))?;
+        // The thread's, not the process's: a thread can have mounts of its own, and paths are looked up in those.
+        let mounts = std::fs::read_to_string("/proc/thread-self/mountinfo")
+            .map_err(|error| Error::io(error, "cannot read /proc/thread-self/mountinfo"))?;
         match mounted_at(&mounts) {
             Some(root) => Ok(Tracefs { root, mount: None }),
             None => Tracefs::detached(),
@@ -168,24 +169,49 @@ mod tests {
             eprintln_skip("needs root");
             return;
         }
-        let before = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let mounts = || std::fs::read_to_string("/proc/self/mountinfo").unwrap().matches("tracefs").count();
+        let before = mounts();
         let tracefs = Tracefs::detached().unwrap();
         assert!(tracefs.is_detached());
         let format = tracefs.read("events/sched/sched_switch/format").unwrap();
         assert!(format.contains("prev_comm"), "{format}");
         assert!(tracefs.directories("events").unwrap().iter().any(|name| name == "sched"));
         assert_eq!(tracefs.read("events/no/such").unwrap_err().kind(), crate::Kind::NotFound);
-        assert_eq!(std::fs::read_to_string("/proc/self/mountinfo").unwrap(), before);
+        assert_eq!(mounts(), before);
     }
 
+    /// Runs in a thread with mounts of its own, so that nobody else sees what it unmounts.
     #[test]
-    fn either_way_of_opening_reads() {
+    fn where_it_is_not_mounted_it_is_read_all_the_same() {
         if !crate::can_bpf() {
             eprintln_skip("needs root");
             return;
         }
         let tracefs = Tracefs::open().unwrap();
         assert!(tracefs.list("events/sched/sched_switch").unwrap().iter().any(|name| name == "id"));
+        let apart = std::thread::spawn(|| {
+            // SAFETY: gives this thread mounts of its own; the pointers are NUL-terminated or null.
+            let private = unsafe {
+                libc::unshare(libc::CLONE_NEWNS) == 0
+                    && libc::mount(null(), c"/".as_ptr(), null(), libc::MS_REC | libc::MS_PRIVATE, null()) == 0
+            };
+            if !private {
+                eprintln_skip("needs mounts of its own");
+                return;
+            }
+            let mounts = || std::fs::read_to_string("/proc/thread-self/mountinfo").unwrap();
+            while let Some(point) = mounted_at(&mounts()) {
+                let point = std::ffi::CString::new(point.into_os_string().into_encoded_bytes()).unwrap();
+                // SAFETY: the path is NUL-terminated.
+                assert_eq!(unsafe { libc::umount2(point.as_ptr(), libc::MNT_DETACH) }, 0);
+            }
+            let before = mounts();
+            let tracefs = Tracefs::open().unwrap();
+            assert!(tracefs.is_detached());
+            assert!(tracefs.read("events/sched/sched_switch/id").unwrap().trim().parse::<u32>().is_ok());
+            assert_eq!(mounts(), before);
+        });
+        apart.join().unwrap();
     }
 
     #[expect(clippy::print_stderr, reason = "a skipped test says so")]

@@ -11,6 +11,7 @@ use std::time::Duration;
 use probity_bpf::insn::{R0, R1, R2, R3, R4, R6, R7, R10};
 use probity_bpf::object::map_flags;
 use probity_bpf::{Asm, AtomicOp, Cond, Helper, Insn, MapKind, MapSpec, Object, ProgSpec, ProgType, Size, Width};
+use probity_kernel::child::Child;
 use probity_kernel::perf::{ProbePmu, Rate, Source};
 use probity_kernel::{Feature, Kind, Poller, Prog, Ring, System, Update, attach, load};
 
@@ -175,6 +176,43 @@ fn a_ring_yields_every_record_in_order_and_wraps() {
     }
     let expected: Vec<_> = (1..=800).map(|n| (n, 7 + (n + 1) % 2)).collect();
     assert_eq!(seen, expected);
+}
+
+#[test]
+fn a_ring_loses_nothing_under_fire() {
+    need_bpf!();
+    const EACH: u64 = 20_000;
+    let loaded = load(&object(vec![MapSpec::ringbuf("ring", 65536)], writer(0))).unwrap();
+    let prog = only(&loaded.progs);
+    let mut ring = Ring::new(&loaded.maps[0]).unwrap();
+    let poller = Poller::new().unwrap();
+    poller.add(&ring, 0).unwrap();
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..2u64)
+            .map(|id| {
+                let write = move || (1..=EACH).filter(|n| prog.test_run(&[*n, id], None).unwrap() == 1).count();
+                scope.spawn(write)
+            })
+            .collect();
+        let (mut last, mut count, mut ready) = ([0; 2], 0, Vec::new());
+        loop {
+            // Asked before reading: what was written before it ended is read below.
+            let ended = writers.iter().all(|writer| writer.is_finished());
+            poller.wait(Some(Duration::from_millis(1)), &mut ready).unwrap();
+            count += ring.read(|record| {
+                let (n, id) = pair(record);
+                assert!(n > last[id as usize]);
+                last[id as usize] = n;
+                ControlFlow::Continue(())
+            });
+            if ended {
+                break;
+            }
+        }
+        let written: usize = writers.into_iter().map(|writer| writer.join().unwrap()).sum();
+        assert_eq!(count, written);
+    });
+    assert_eq!(ring.used(), 0);
 }
 
 #[test]
@@ -376,6 +414,34 @@ fn uprobe_multi_passes_cookies() {
     drop(ret);
     let error = attach::uprobe_multi(&loaded.progs[0], &path, &sites, Some(1 << 23), false).unwrap_err();
     assert_eq!(error.kind(), Kind::Gone, "{error}");
+}
+
+#[test]
+fn a_command_can_be_probed_from_its_first_instruction() {
+    need_bpf!();
+    let sys = System::live();
+    if !sys.has(Feature::UprobeMulti) {
+        eprintln!("skipped: no uprobe multi-links before Linux 6.6");
+        return;
+    }
+    let mut prog = counter(ProgType::Kprobe, true);
+    prog.attach_type = Some(probity_kernel::sys::attach_type::TRACE_UPROBE_MULTI);
+    let loaded = load(&object(vec![words("data", 2)], prog)).unwrap();
+    let data = loaded.maps[0].mmap().unwrap();
+    let mut child = Child::spawn(&["sleep".to_owned(), "0".to_owned()]).unwrap();
+    child.run_to_entry(&sys).unwrap();
+    // The entry point is where the breakpoint was, so its page is the child's own copy.
+    let entry = sys.auxv(child.pid(), libc::AT_ENTRY).unwrap().unwrap();
+    let maps = sys.maps(child.pid()).unwrap();
+    let mapping = maps.iter().find(|m| (m.start..m.end).contains(&entry)).unwrap();
+    let offset = entry - mapping.start + mapping.offset;
+    let path = sys.path_in(child.pid(), &mapping.path);
+    let probe = attach::uprobe_multi(&loaded.progs[0], &path, &[(offset, 6)], Some(child.pid()), false).unwrap();
+    child.detach().unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(data.u64(0).load(Ordering::Relaxed), 1);
+    assert_eq!(data.u64(8).load(Ordering::Relaxed), 6);
+    drop(probe);
 }
 
 #[test]
