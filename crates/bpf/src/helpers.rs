@@ -125,7 +125,7 @@ helpers! {
     MapDeleteElem = 3, "map_delete_elem", (Map MapKey) Scalar, 3 . 19;
     ProbeRead = 4, "probe_read", (MemOut SizeOrZero Scalar) Scalar, 4 . 1;
     KtimeGetNs = 5, "ktime_get_ns", () Scalar, 4 . 1;
-    TracePrintk = 6, "trace_printk", (MemIn Size Scalar Scalar Scalar) Scalar, 4 . 1;
+    TracePrintk = 6, "trace_printk", (MemIn Size) Scalar, 4 . 1;
     GetPrandomU32 = 7, "get_prandom_u32", () Scalar, 4 . 1;
     GetSmpProcessorId = 8, "get_smp_processor_id", () Scalar, 4 . 1;
     TailCall = 12, "tail_call", (Ctx Map Scalar) Void, 4 . 2;

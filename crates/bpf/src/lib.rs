@@ -10,6 +10,7 @@ pub mod decode;
 pub mod disasm;
 pub mod helpers;
 pub mod insn;
+pub mod interp;
 pub mod object;
 
 pub use asm::{Asm, AsmError, Assembled, Label};
