@@ -104,7 +104,12 @@ pub fn sampling(source: &Source, rate: Rate, scope: Scope) -> Result<OwnedFd> {
         Rate::Frequency(frequency) => (frequency, DISABLED | FREQ),
     };
     let attr = Attr { kind, config, sample_period: period, flags, ..Attr::default() };
-    open(attr, scope, || format!("cannot open the event {source:?}"))
+    open(attr, scope, || format!("cannot open the event {source:?}")).map_err(|error| match (error.errno(), rate) {
+        (Some(libc::EINVAL), Rate::Frequency(_)) => {
+            error.help("the kernel's limit is in /proc/sys/kernel/perf_event_max_sample_rate")
+        }
+        _ => error,
+    })
 }
 
 /// Opens a tracepoint by its id in tracefs. One event serves all CPUs once a program is attached.

@@ -2,12 +2,18 @@
 //!
 //! The attribute structures are written here from the kernel's UAPI (a prefix of its `union bpf_attr` each), because the
 //! headers of a distribution lag behind the kernels we run on. Owns the one place where the system call is made;
-//! knows nothing of objects (`load`), of what to attach where (`attach`), or of the meaning of map contents.
+//! maps are here, programs in `prog`, links in `link`. Leaves out objects (`load`), what to attach where (`attach`), and
+//! the meaning of map contents.
 
-use std::ffi::CStr;
 use std::io;
-use std::mem::{size_of, size_of_val};
+use std::mem::size_of;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+mod link;
+mod prog;
+
+pub use link::*;
+pub use prog::*;
 
 /// Map types, as numbered by the kernel.
 pub mod map_type {
@@ -63,19 +69,10 @@ const MAP_LOOKUP_ELEM: u32 = 1;
 const MAP_UPDATE_ELEM: u32 = 2;
 const MAP_DELETE_ELEM: u32 = 3;
 const MAP_GET_NEXT_KEY: u32 = 4;
-const PROG_LOAD: u32 = 5;
-const PROG_TEST_RUN: u32 = 10;
-const PROG_GET_NEXT_ID: u32 = 11;
-const MAP_GET_NEXT_ID: u32 = 12;
-const PROG_GET_FD_BY_ID: u32 = 13;
-const OBJ_GET_INFO_BY_FD: u32 = 15;
-const RAW_TRACEPOINT_OPEN: u32 = 17;
 const BTF_LOAD: u32 = 18;
 const MAP_FREEZE: u32 = 22;
 const MAP_LOOKUP_BATCH: u32 = 24;
 const MAP_LOOKUP_AND_DELETE_BATCH: u32 = 25;
-const LINK_CREATE: u32 = 28;
-const ENABLE_STATS: u32 = 32;
 
 /// Makes the system call.
 ///
@@ -279,87 +276,6 @@ pub fn map_freeze(fd: BorrowedFd<'_>) -> io::Result<()> {
     unsafe { bpf(MAP_FREEZE, &mut raw) }.map(drop)
 }
 
-/// What `BPF_PROG_LOAD` takes.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ProgAttr<'a> {
-    /// One of [`prog_type`].
-    pub prog_type: u32,
-    /// One of [`attach_type`], or 0.
-    pub attach_type: u32,
-    /// The BTF id in vmlinux of what a tracing program attaches to, or 0.
-    pub attach_btf_id: u32,
-    /// `BPF_F_*`, such as [`F_SLEEPABLE`].
-    pub flags: u32,
-    /// Encoded instructions, in which maps are already descriptors.
-    pub insns: &'a [u64],
-    /// For tools that list programs.
-    pub name: &'a str,
-}
-
-#[repr(C)]
-struct AttrProgLoad {
-    prog_type: u32,
-    insn_cnt: u32,
-    insns: u64,
-    license: u64,
-    log_level: u32,
-    log_size: u32,
-    log_buf: u64,
-    kern_version: u32,
-    prog_flags: u32,
-    prog_name: [u8; 16],
-    prog_ifindex: u32,
-    expected_attach_type: u32,
-    prog_btf_fd: u32,
-    func_info_rec_size: u32,
-    func_info: u64,
-    func_info_cnt: u32,
-    line_info_rec_size: u32,
-    line_info: u64,
-    line_info_cnt: u32,
-    attach_btf_id: u32,
-    attach_prog_fd: u32,
-    pad: u32,
-}
-
-/// Loads a program. `log`, if not empty, receives the verifier's text (NUL-terminated).
-pub fn prog_load(attr: &ProgAttr<'_>, log: &mut [u8]) -> io::Result<OwnedFd> {
-    let license = c"GPL";
-    let mut raw = AttrProgLoad {
-        prog_type: attr.prog_type,
-        insn_cnt: attr.insns.len() as u32,
-        insns: addr(attr.insns),
-        license: license.as_ptr() as u64,
-        log_level: u32::from(!log.is_empty()),
-        log_size: log.len() as u32,
-        log_buf: if log.is_empty() { 0 } else { addr_mut(log) },
-        kern_version: 0,
-        prog_flags: attr.flags,
-        prog_name: object_name(attr.name),
-        prog_ifindex: 0,
-        expected_attach_type: attr.attach_type,
-        prog_btf_fd: 0,
-        func_info_rec_size: 0,
-        func_info: 0,
-        func_info_cnt: 0,
-        line_info_rec_size: 0,
-        line_info: 0,
-        line_info_cnt: 0,
-        attach_btf_id: attr.attach_btf_id,
-        attach_prog_fd: 0,
-        pad: 0,
-    };
-    // The kernel may return EAGAIN when signals interrupt a long verification.
-    for _ in 0..5 {
-        // SAFETY: instructions, licence and log are live slices whose lengths stand beside their addresses.
-        match unsafe { bpf(PROG_LOAD, &mut raw) } {
-            Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => {}
-            result => return result.map(own),
-        }
-    }
-    Err(io::Error::from_raw_os_error(libc::EAGAIN))
-}
-
 #[repr(C)]
 struct AttrBtfLoad {
     btf: u64,
@@ -384,299 +300,6 @@ pub fn btf_load(btf: &[u8]) -> io::Result<OwnedFd> {
     unsafe { bpf(BTF_LOAD, &mut raw) }.map(own)
 }
 
-#[repr(C)]
-struct AttrRawTracepoint {
-    name: u64,
-    prog_fd: u32,
-    pad: u32,
-    cookie: u64,
-}
-
-#[repr(C)]
-struct AttrRawTracepointOld {
-    name: u64,
-    prog_fd: u32,
-    pad: u32,
-}
-
-/// Attaches a program to a raw tracepoint (`name`), or a tracing program to what it was loaded for (`None`).
-///
-/// A cookie needs Linux 6.10; 0 asks for none.
-pub fn raw_tracepoint_open(name: Option<&CStr>, prog: BorrowedFd<'_>, cookie: u64) -> io::Result<OwnedFd> {
-    let name = name.map_or(0, |name| name.as_ptr() as u64);
-    let prog_fd = prog.as_raw_fd() as u32;
-    if cookie == 0 {
-        let mut raw = AttrRawTracepointOld { name, prog_fd, pad: 0 };
-        // SAFETY: the name is a live NUL-terminated string or null.
-        return unsafe { bpf(RAW_TRACEPOINT_OPEN, &mut raw) }.map(own);
-    }
-    let mut raw = AttrRawTracepoint { name, prog_fd, pad: 0, cookie };
-    // SAFETY: as above.
-    unsafe { bpf(RAW_TRACEPOINT_OPEN, &mut raw) }.map(own)
-}
-
-#[repr(C)]
-struct AttrLinkPerf {
-    prog_fd: u32,
-    target_fd: u32,
-    attach_type: u32,
-    flags: u32,
-    bpf_cookie: u64,
-}
-
-/// Attaches a program to an open perf event, with a cookie. The link keeps the event alive.
-pub fn link_perf_event(prog: BorrowedFd<'_>, event: BorrowedFd<'_>, cookie: u64) -> io::Result<OwnedFd> {
-    let mut raw = AttrLinkPerf {
-        prog_fd: prog.as_raw_fd() as u32,
-        target_fd: event.as_raw_fd() as u32,
-        attach_type: attach_type::PERF_EVENT,
-        flags: 0,
-        bpf_cookie: cookie,
-    };
-    // SAFETY: the structure holds no addresses.
-    unsafe { bpf(LINK_CREATE, &mut raw) }.map(own)
-}
-
-#[repr(C)]
-struct AttrLinkUprobeMulti {
-    prog_fd: u32,
-    target_fd: u32,
-    attach_type: u32,
-    link_flags: u32,
-    path: u64,
-    offsets: u64,
-    ref_ctr_offsets: u64,
-    cookies: u64,
-    cnt: u32,
-    flags: u32,
-    pid: u32,
-    pad: u32,
-}
-
-/// What a uprobe multi-link takes.
-#[derive(Clone, Copy, Debug)]
-pub struct UprobeMulti<'a> {
-    /// The file.
-    pub path: &'a CStr,
-    /// File offsets of the instructions.
-    pub offsets: &'a [u64],
-    /// File offsets of USDT semaphores (0: none); empty or as long as `offsets`.
-    pub semaphores: &'a [u64],
-    /// Cookies; empty or as long as `offsets`.
-    pub cookies: &'a [u64],
-    /// The process, or 0 for all.
-    pub pid: u32,
-    /// Fires on return rather than on entry.
-    pub on_return: bool,
-}
-
-/// Attaches a program to many places of one file at once (Linux 6.6).
-pub fn link_uprobe_multi(prog: BorrowedFd<'_>, multi: &UprobeMulti<'_>) -> io::Result<OwnedFd> {
-    let count = multi.offsets.len();
-    let fits = |len: usize| len == 0 || len == count;
-    if count == 0 || !fits(multi.cookies.len()) || !fits(multi.semaphores.len()) {
-        return Err(io::Error::from_raw_os_error(libc::EINVAL));
-    }
-    let or_null = |data: &[u64]| if data.is_empty() { 0 } else { addr(data) };
-    let mut raw = AttrLinkUprobeMulti {
-        prog_fd: prog.as_raw_fd() as u32,
-        target_fd: 0,
-        attach_type: attach_type::TRACE_UPROBE_MULTI,
-        link_flags: 0,
-        path: multi.path.as_ptr() as u64,
-        offsets: addr(multi.offsets),
-        ref_ctr_offsets: or_null(multi.semaphores),
-        cookies: or_null(multi.cookies),
-        cnt: count as u32,
-        flags: u32::from(multi.on_return),
-        pid: multi.pid,
-        pad: 0,
-    };
-    // SAFETY: the path is NUL-terminated; every array has `cnt` elements, as checked above.
-    unsafe { bpf(LINK_CREATE, &mut raw) }.map(own)
-}
-
-#[repr(C)]
-struct AttrLinkTracing {
-    prog_fd: u32,
-    target_fd: u32,
-    attach_type: u32,
-    flags: u32,
-    target_btf_id: u32,
-    pad: u32,
-    cookie: u64,
-}
-
-/// Attaches a tracing program (tp_btf, fentry, fexit) to what it was loaded for, with a cookie (tp_btf: Linux 6.10).
-pub fn link_tracing(prog: BorrowedFd<'_>, attach_type: u32, cookie: u64) -> io::Result<OwnedFd> {
-    let mut raw = AttrLinkTracing {
-        prog_fd: prog.as_raw_fd() as u32,
-        target_fd: 0,
-        attach_type,
-        flags: 0,
-        target_btf_id: 0,
-        pad: 0,
-        cookie,
-    };
-    // SAFETY: the structure holds no addresses.
-    unsafe { bpf(LINK_CREATE, &mut raw) }.map(own)
-}
-
-#[repr(C)]
-struct AttrTestRun {
-    prog_fd: u32,
-    retval: u32,
-    data_size_in: u32,
-    data_size_out: u32,
-    data_in: u64,
-    data_out: u64,
-    repeat: u32,
-    duration: u32,
-    ctx_size_in: u32,
-    ctx_size_out: u32,
-    ctx_in: u64,
-    ctx_out: u64,
-    flags: u32,
-    cpu: u32,
-    batch_size: u32,
-    pad: u32,
-}
-
-/// Runs a raw tracepoint or syscall program once, here or on `cpu`, with `args` as its context; returns its result.
-pub fn prog_test_run(prog: BorrowedFd<'_>, args: &[u64], cpu: Option<u32>) -> io::Result<u32> {
-    // The kernel writes a syscall program's context back to where it came from, so it gets a copy.
-    let mut args = args.to_vec();
-    let mut raw = AttrTestRun {
-        prog_fd: prog.as_raw_fd() as u32,
-        retval: 0,
-        data_size_in: 0,
-        data_size_out: 0,
-        data_in: 0,
-        data_out: 0,
-        repeat: 0,
-        duration: 0,
-        ctx_size_in: size_of_val(&args[..]) as u32,
-        ctx_size_out: 0,
-        ctx_in: if args.is_empty() { 0 } else { addr_mut(&mut args[..]) },
-        ctx_out: 0,
-        flags: u32::from(cpu.is_some()),
-        cpu: cpu.unwrap_or(0),
-        batch_size: 0,
-        pad: 0,
-    };
-    // SAFETY: the context is a live mutable slice whose length stands beside its address.
-    unsafe { bpf(PROG_TEST_RUN, &mut raw) }?;
-    Ok(raw.retval)
-}
-
-/// What the kernel knows of a loaded program (a prefix of its `struct bpf_prog_info`).
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs)]
-pub struct ProgInfo {
-    pub prog_type: u32,
-    pub id: u32,
-    pub tag: [u8; 8],
-    pub jited_len: u32,
-    pub xlated_len: u32,
-    jited_insns: u64,
-    xlated_insns: u64,
-    pub load_time: u64,
-    pub created_by_uid: u32,
-    pub map_count: u32,
-    map_ids: u64,
-    pub name: [u8; 16],
-    ifindex: u32,
-    gpl: u32,
-    netns_dev: u64,
-    netns_ino: u64,
-    jited_ksym_count: u32,
-    jited_func_len_count: u32,
-    jited_ksyms: u64,
-    jited_func_lens: u64,
-    btf_id: u32,
-    func_info_rec_size: u32,
-    func_info: u64,
-    func_info_count: u32,
-    line_info_count: u32,
-    line_info: u64,
-    jited_line_info: u64,
-    jited_line_info_count: u32,
-    line_info_rec_size: u32,
-    jited_line_info_rec_size: u32,
-    prog_tag_count: u32,
-    prog_tags: u64,
-    /// Nanoseconds spent in it, while [`enable_stats`] is held.
-    pub run_time_ns: u64,
-    /// Times it ran, while [`enable_stats`] is held.
-    pub run_count: u64,
-    /// Times it could not run because a program was running on that CPU already.
-    pub recursion_misses: u64,
-    pub verified_insns: u32,
-    attach_btf_obj_id: u32,
-    pub attach_btf_id: u32,
-    pad: u32,
-}
-
-#[repr(C)]
-struct AttrInfo {
-    bpf_fd: u32,
-    info_len: u32,
-    info: u64,
-}
-
-/// Reads what the kernel knows of a program.
-pub fn prog_info(prog: BorrowedFd<'_>) -> io::Result<ProgInfo> {
-    let mut info = ProgInfo::default();
-    let mut raw =
-        AttrInfo { bpf_fd: prog.as_raw_fd() as u32, info_len: size_of::<ProgInfo>() as u32, info: addr_mut(&mut info) };
-    // SAFETY: `info` has `info_len` bytes, and its array addresses are null, so that the kernel copies no arrays.
-    unsafe { bpf(OBJ_GET_INFO_BY_FD, &mut raw) }?;
-    Ok(info)
-}
-
-#[repr(C)]
-struct AttrId {
-    id: u32,
-    next_id: u32,
-    open_flags: u32,
-}
-
-fn ids(cmd: u32) -> Vec<u32> {
-    let mut found = Vec::new();
-    let mut raw = AttrId { id: 0, next_id: 0, open_flags: 0 };
-    // SAFETY: the structure holds no addresses.
-    while unsafe { bpf(cmd, &mut raw) }.is_ok() {
-        found.push(raw.next_id);
-        raw.id = raw.next_id;
-    }
-    found
-}
-
-/// Lists the ids of all loaded programs (for tests: G1); empty without CAP_SYS_ADMIN.
-pub fn prog_ids() -> Vec<u32> {
-    ids(PROG_GET_NEXT_ID)
-}
-
-/// Lists the ids of all maps (for tests: G1); empty without CAP_SYS_ADMIN.
-pub fn map_ids() -> Vec<u32> {
-    ids(MAP_GET_NEXT_ID)
-}
-
-/// Opens a loaded program by id.
-pub fn prog_by_id(id: u32) -> io::Result<OwnedFd> {
-    let mut raw = AttrId { id, next_id: 0, open_flags: 0 };
-    // SAFETY: the structure holds no addresses.
-    unsafe { bpf(PROG_GET_FD_BY_ID, &mut raw) }.map(own)
-}
-
-/// Turns on run counts and times of all programs for as long as the descriptor is open; costs two clock reads a run.
-pub fn enable_stats() -> io::Result<OwnedFd> {
-    let mut kind: u32 = 0;
-    // SAFETY: the attribute of this command is one u32, BPF_STATS_RUN_TIME.
-    unsafe { bpf(ENABLE_STATS, &mut kind) }.map(own)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -686,13 +309,6 @@ mod tests {
         use std::mem::offset_of;
         assert_eq!(offset_of!(AttrMapCreate, map_extra), 64);
         assert_eq!(offset_of!(AttrBatch, flags), 48);
-        assert_eq!(offset_of!(AttrProgLoad, prog_name), 48);
-        assert_eq!(offset_of!(AttrProgLoad, attach_btf_id), 108);
-        assert_eq!(offset_of!(AttrLinkUprobeMulti, cnt), 48);
-        assert_eq!(offset_of!(AttrLinkTracing, cookie), 24);
-        assert_eq!(offset_of!(AttrTestRun, flags), 64);
-        assert_eq!(offset_of!(ProgInfo, run_time_ns), 192);
-        assert_eq!(offset_of!(ProgInfo, attach_btf_id), 224);
     }
 
     #[test]
