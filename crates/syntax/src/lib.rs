@@ -6,8 +6,16 @@
 
 pub mod ast;
 pub mod diag;
+mod lex;
+pub mod macros;
+pub mod parse;
+mod pragma;
+mod probespec;
 pub mod span;
 pub mod tags;
+mod token;
 
 pub use diag::{Diagnostic, Note, Severity, Suggestion, near};
+pub use macros::Macros;
+pub use parse::{MAX_DEPTH, ParseOptions, SpecKind, parse, parse_clause_flag};
 pub use span::{Location, Origin, Source, SourceId, Sources, Span};
