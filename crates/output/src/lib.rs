@@ -1,1 +1,69 @@
 //! Record bytes to events; aggregations, printf, text and JSON.
+//!
+//! The consumer's pure half. `session` hands it bytes of rings and maps, and gets back [`Event`]s, merged aggregations and
+//! rendered text. This crate opens nothing and prints nothing: what it writes goes to the `io::Write` that the caller
+//! gives, and what only the system knows (symbols, the time zone) comes through [`Symbols`].
+//!
+//! The way of a record: [`Plan::new`] once for a program, [`decode`] for each record, then [`Renderer::record`]. The way of an
+//! aggregation: the caller reads the maps and feeds [`Aggregations`]; `printa` and the end of tracing render them.
+#![forbid(unsafe_code)]
+
+pub mod agg;
+pub mod decode;
+pub mod drops;
+pub mod event;
+pub mod histogram;
+pub mod json;
+pub mod order;
+pub mod plan;
+pub mod printf;
+pub mod render;
+pub mod stats;
+pub mod text;
+
+pub use agg::{Aggregations, Entry, Store, Table};
+pub use decode::{DecodeError, decode};
+pub use drops::{drop_name, drop_note, drop_tag, drop_text, fault_name, fault_text};
+pub use event::{DropCount, Event, Fault, Item, Kind, ProbeRef, Record, Value};
+pub use json::Json;
+pub use order::{Row, Sort, joined, sorted};
+pub use plan::Plan;
+pub use render::{Renderer, Style};
+pub use text::Text;
+
+/// What reading and rendering need to know, by reference.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    /// The program.
+    pub program: &'a probity_ir::Program,
+    /// Its bytes.
+    pub layout: &'a probity_ir::Layout,
+    /// [`Plan::new`] of the program.
+    pub plan: &'a Plan,
+    /// Names of addresses, local time.
+    pub symbols: &'a dyn Symbols,
+}
+
+/// What only the caller can know about addresses and local time.
+pub trait Symbols {
+    /// A kernel address as ``module`symbol+0xoffset``, if it is in a known symbol.
+    fn kernel(&self, _addr: u64) -> Option<String> {
+        None
+    }
+
+    /// An address of the traced process as ``object`symbol+0xoffset``, if it is in a known symbol.
+    fn user(&self, _addr: u64) -> Option<String> {
+        None
+    }
+
+    /// The local time zone at `seconds` since the epoch: seconds east of UTC and the zone's short name.
+    fn zone(&self, _seconds: i64) -> (i32, String) {
+        (0, "UTC".into())
+    }
+}
+
+/// [`Symbols`] that knows none: addresses stay numbers, times are UTC.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoSymbols;
+
+impl Symbols for NoSymbols {}

@@ -1,0 +1,124 @@
+//! The words for drops and faults: DTrace's texts and tags where it has them, our own for what it does not count.
+
+use crate::event::{DropCount, Fault};
+use crate::render::Style;
+use probity_ir::{Drop, Program};
+
+/// DTrace's tag of a cause, as `-x droptags` shows it.
+pub fn drop_tag(cause: Drop) -> &'static str {
+    match cause {
+        Drop::Data | Drop::Control => "DTRACEDROP_PRINCIPAL",
+        Drop::Aggregation => "DTRACEDROP_AGGREGATION",
+        Drop::Dynamic | Drop::Thread => "DTRACEDROP_DYNAMIC",
+        Drop::Scratch => "DTRACEDROP_SCRATCH",
+        Drop::Fault => "DTRACEDROP_DBLERROR",
+    }
+}
+
+/// A cause's name in JSON.
+pub fn drop_name(cause: Drop) -> &'static str {
+    match cause {
+        Drop::Data => "data",
+        Drop::Control => "control",
+        Drop::Aggregation => "aggregation",
+        Drop::Dynamic => "dynamic",
+        Drop::Thread => "thread",
+        Drop::Scratch => "scratch",
+        Drop::Fault => "fault",
+    }
+}
+
+/// One line without its end: `dtrace: 3 aggregation drops on CPU 1`.
+pub fn drop_text(drops: &DropCount, style: &Style) -> String {
+    let tag = if style.droptags { format!("[{}] ", drop_tag(drops.cause)) } else { String::new() };
+    let what = match drops.cause {
+        Drop::Data => "drop",
+        Drop::Control => "control drop",
+        Drop::Aggregation => "aggregation drop",
+        Drop::Dynamic => "dynamic variable drop",
+        Drop::Thread => "thread-local variable drop",
+        Drop::Scratch => "scratch space drop",
+        Drop::Fault => "fault report drop",
+    };
+    let plural = if drops.count == 1 { "" } else { "s" };
+    // DTrace counts variables for all CPUs together and does not say where.
+    let with_cpu = !style.dropin || matches!(drops.cause, Drop::Data | Drop::Control | Drop::Aggregation);
+    let place = match drops.cpu {
+        Some(cpu) if with_cpu => format!(" on CPU {cpu}"),
+        _ => String::new(),
+    };
+    format!("{}: {tag}{} {what}{plural}{place}", style.prefix, drops.count)
+}
+
+/// How to have fewer of these; said once for each cause.
+pub fn drop_note(cause: Drop) -> &'static str {
+    match cause {
+        Drop::Data => {
+            "more records came than could be written: raise the buffers with -b or -x bufsize, or record less"
+        }
+        Drop::Control => "too many exit, clear or printa records at once: fire these from fewer probes",
+        Drop::Aggregation => "the aggregation is full: raise -x aggsize, or use fewer keys",
+        Drop::Dynamic => {
+            "the associative arrays are full: raise -x dynvarsize, or set elements to 0 when done with them"
+        }
+        Drop::Thread => {
+            "no room for a thread-local variable: raise -x dynvarsize, or set variables to 0 when done with them"
+        }
+        Drop::Scratch => "too many probes were interrupted by others on one CPU: their firings did nothing",
+        Drop::Fault => "more faults came than could be reported: correct the ones that were",
+    }
+}
+
+/// DTrace's wording of a fault.
+pub fn fault_name(code: u32) -> &'static str {
+    match code {
+        1 => "invalid address",
+        2 => "invalid alignment",
+        3 => "illegal operation",
+        4 => "divide-by-zero",
+        5 => "out of scratch space",
+        6 => "invalid kernel access",
+        7 => "invalid user access",
+        8 => "tuple stack overflow",
+        9 => "bad stack",
+        10 => "invalid size",
+        11 => "index out of bounds",
+        _ => "unknown fault",
+    }
+}
+
+/// The illegal value, where the fault has one.
+fn fault_detail(fault: &Fault) -> String {
+    match fault.code {
+        1 if fault.value == u64::MAX => String::new(),
+        1 | 2 | 9 => format!(" (0x{:x})", fault.value),
+        10 => format!(" (0x{:x})", fault.value),
+        11 => format!(" ({})", fault.value as i64),
+        _ => String::new(),
+    }
+}
+
+/// One line without its end:
+/// `dtrace: error on enabled probe ID 1 (ID 2: dtrace:::BEGIN): invalid address (0x0) in action #1`.
+/// Our own form adds the line of the source.
+pub fn fault_text(program: &Program, fault: &Fault, style: &Style) -> String {
+    let (id, desc) = match fault.probe.get(program) {
+        Some(probe) => (probe.id, probe.desc.to_string()),
+        None => (0, "<unknown probe>".into()),
+    };
+    let action = match fault.action {
+        0 => " in predicate".to_string(),
+        n => format!(" in action #{n}"),
+    };
+    let line = match fault.line {
+        n if n > 0 && !style.dropin => format!(" at line {n}"),
+        _ => String::new(),
+    };
+    format!(
+        "{}: error on enabled probe ID {} (ID {id}: {desc}): {}{}{action}{line}",
+        style.prefix,
+        fault.clause.0 + 1,
+        fault_name(fault.code),
+        fault_detail(fault),
+    )
+}

@@ -1,0 +1,182 @@
+//! What the consumer has learned from the kernel, as plain owned data. Leaves out how it is shown.
+
+use probity_ir::{AggId, ClauseId, Drop, IntKind, Probe, Program, RecordId, UnitId};
+
+/// A value that was recorded, with its type.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Value {
+    /// An integer.
+    Int {
+        /// The value, extended to 64 bits by its own signedness.
+        value: i64,
+        /// Size in bytes of the D type: 1, 2, 4 or 8.
+        size: u8,
+        /// Whether the D type is signed; an unsigned 64-bit value is `value as u64`.
+        signed: bool,
+        /// How it is written.
+        kind: Kind,
+    },
+    /// A pointer.
+    Pointer(u64),
+    /// A string without its NUL.
+    Str {
+        /// Its bytes.
+        bytes: Vec<u8>,
+        /// Whether it filled its capacity, so that more may have been cut off.
+        truncated: bool,
+    },
+    /// Raw bytes of an array or struct.
+    Bytes(Vec<u8>),
+    /// Text that the consumer supplied: a part of the probe's description.
+    Text(String),
+}
+
+/// [`IntKind`] with an order, so that values can be keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// A number.
+    Number,
+    /// A `char`.
+    Char,
+    /// A `_Bool`.
+    Bool,
+}
+
+impl From<IntKind> for Kind {
+    fn from(kind: IntKind) -> Kind {
+        match kind {
+            IntKind::Number => Kind::Number,
+            IntKind::Char => Kind::Char,
+            IntKind::Bool => Kind::Bool,
+        }
+    }
+}
+
+impl Value {
+    /// The number in it; 0 for what is not a number.
+    pub fn int(&self) -> i64 {
+        match self {
+            Value::Int { value, .. } => *value,
+            Value::Pointer(p) => *p as i64,
+            _ => 0,
+        }
+    }
+
+    /// The bytes of a string, text or byte array; none for a number.
+    pub fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Value::Str { bytes, .. } | Value::Bytes(bytes) => Some(bytes),
+            Value::Text(text) => Some(text.as_bytes()),
+            Value::Int { .. } | Value::Pointer(_) => None,
+        }
+    }
+
+    /// Whether part of the value may have been cut off.
+    pub fn truncated(&self) -> bool {
+        matches!(self, Value::Str { truncated: true, .. })
+    }
+}
+
+/// The probe that fired: its place in the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ProbeRef {
+    /// The unit that served it.
+    pub unit: UnitId,
+    /// Its index in the unit, as the unit's selector gives it.
+    pub index: u32,
+}
+
+impl ProbeRef {
+    /// The probe, if the program has it.
+    pub fn get(self, program: &Program) -> Option<&Probe> {
+        program.units.get(self.unit.0 as usize)?.probes.get(self.index as usize)?.as_ref()
+    }
+}
+
+/// One action of a record, with the values it was given. The format and such stand in the [`probity_ir::Action`] of
+/// the same index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// `trace(e)`
+    Trace(Value),
+    /// `printf(format, …)`: the operands in the order of use.
+    Printf(Vec<Value>),
+    /// `printa([format,] @a…)`
+    Printa(Vec<AggId>),
+    /// `exit(status)`
+    Exit(i32),
+    /// `clear(@a)`
+    Clear(AggId),
+    /// `trunc(@a[, n])`; no count removes all keys, a negative one keeps the lowest.
+    Trunc(AggId, Option<i64>),
+    /// `normalize(@a, n)`
+    Normalize(AggId, u64),
+    /// `denormalize(@a)`
+    Denormalize(AggId),
+    /// The default action of an empty clause.
+    Default,
+}
+
+/// A record: what one run of a clause's actions left behind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// `CLOCK_MONOTONIC` nanoseconds.
+    pub time: u64,
+    /// The CPU it was written on.
+    pub cpu: u16,
+    /// Which record of the program it is.
+    pub record: RecordId,
+    /// The clause.
+    pub clause: ClauseId,
+    /// The probe that fired.
+    pub probe: ProbeRef,
+    /// One for each of the record's actions, in order.
+    pub items: Vec<Item>,
+}
+
+/// A run-time fault: a clause was ended early.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// `CLOCK_MONOTONIC` nanoseconds.
+    pub time: u64,
+    /// The CPU it happened on.
+    pub cpu: u16,
+    /// The probe that fired.
+    pub probe: ProbeRef,
+    /// The clause that was ended.
+    pub clause: ClauseId,
+    /// The action that was running, from 1; 0 in the predicate.
+    pub action: u32,
+    /// Line of the source, from 1; 0 where it is not known.
+    pub line: u32,
+    /// What went wrong: a number of [`probity_ir::Fault`], or one that is not known.
+    pub code: u32,
+    /// The illegal value: an address, a size, an index.
+    pub value: u64,
+}
+
+/// Things that were not recorded since the last report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DropCount {
+    /// Why.
+    pub cause: Drop,
+    /// On which CPU; `None` when counted for all together.
+    pub cpu: Option<u32>,
+    /// How many.
+    pub count: u64,
+}
+
+/// What the consumer reports, in the order it happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A record.
+    Record(Record),
+    /// A run-time fault.
+    Fault(Fault),
+    /// Drops.
+    Drops(DropCount),
+    /// An error of the consumer itself, in one line.
+    Error(String),
+    /// Tracing ends with this status.
+    Exit(i32),
+}
