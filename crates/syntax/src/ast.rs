@@ -17,6 +17,8 @@ pub struct Program {
 }
 
 /// Something at the outermost level.
+// A program has few items; boxes would only be in the way of matching.
+#[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
     /// Probes, predicate, actions.

@@ -73,8 +73,8 @@ impl<'a> Lexer<'a> {
                 pos += 1;
             } else if rest.starts_with("\\\n") || rest.starts_with("\\\r\n") {
                 pos += rest.find('\n').map_or(1, |n| n + 1);
-            } else if rest.starts_with("/*") {
-                let end = match rest[2..].find("*/") {
+            } else if let Some(inside) = rest.strip_prefix("/*") {
+                let end = match inside.find("*/") {
                     Some(n) => pos + 2 + n + 2,
                     None => {
                         let span = self.span(pos, pos + 2);

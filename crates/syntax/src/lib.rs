@@ -6,11 +6,14 @@
 
 pub mod ast;
 pub mod diag;
+pub mod dump;
+pub mod fuzz;
 mod lex;
 pub mod macros;
 pub mod parse;
 mod pragma;
 mod probespec;
+pub mod render;
 pub mod span;
 pub mod tags;
 mod token;
@@ -18,4 +21,5 @@ mod token;
 pub use diag::{Diagnostic, Note, Severity, Suggestion, near};
 pub use macros::Macros;
 pub use parse::{MAX_DEPTH, ParseOptions, SpecKind, parse, parse_clause_flag};
+pub use render::{render_dtrace, render_pretty};
 pub use span::{Location, Origin, Source, SourceId, Sources, Span};

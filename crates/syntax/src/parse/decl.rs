@@ -48,8 +48,9 @@ impl Words {
         self.base.is_some() || self.signed + self.unsigned + self.short + self.long > 0
     }
 
-    fn resolve(&self, span: Span) -> Result<Basic, Diagnostic> {
-        let error = |tag, message: &str| Err(Diagnostic::error(tag, span, message));
+    /// The type; the error is a tag and a message.
+    fn resolve(&self) -> Result<Basic, (&'static str, &'static str)> {
+        let error = |tag, message| Err((tag, message));
         let base = self.base.unwrap_or(Basic::Int);
         let sign = self.signed + self.unsigned > 0;
         let size = self.short + self.long > 0;
@@ -198,8 +199,7 @@ impl Parser<'_> {
         let mut quals = Quals::default();
         let mut words = Words::default();
         let mut named: Option<TypeSpec> = None;
-        loop {
-            let Tok::Ident(word) = &self.tok().kind else { break };
+        while let Tok::Ident(word) = &self.tok().kind {
             let word = word.clone();
             let span = self.tok().span;
             if let Some(new) = storage(&word).filter(|_| allowed != Specifiers::Type) {
@@ -253,9 +253,9 @@ impl Parser<'_> {
         let span = if self.prev.lo >= lo.lo { lo.to(self.prev) } else { Span { hi: lo.lo, ..lo } };
         let ty = match (named, words.span) {
             (Some(named), _) => named,
-            (None, Some(words_span)) => match words.resolve(words_span) {
+            (None, Some(words_span)) => match words.resolve() {
                 Ok(basic) => TypeSpec { kind: TypeSpecKind::Basic(basic), span: words_span },
-                Err(diag) => return Err(self.fail(diag)),
+                Err((tag, message)) => return Err(self.fail(Diagnostic::error(tag, words_span, message))),
             },
             (None, None) if class.is_some() && allowed == Specifiers::Variable => {
                 TypeSpec { kind: TypeSpecKind::Implicit, span: span.end() }

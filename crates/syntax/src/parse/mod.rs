@@ -152,7 +152,7 @@ impl Parser<'_> {
             self.cur = Some(self.lx.token(self.pos));
         }
         // Just filled; the fallback is never made.
-        self.cur.get_or_insert_with(|| Token { kind: Tok::Eof, span: self.prev })
+        self.cur.get_or_insert(Token { kind: Tok::Eof, span: self.prev })
     }
 
     /// Takes the token.

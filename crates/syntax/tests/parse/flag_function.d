@@ -1,0 +1,2 @@
+// test: flag=f
+read, a:read, uprobe:/bin/sh:main { }

@@ -1,0 +1,2 @@
+// test: flag=i
+BEGIN

@@ -1,0 +1,2 @@
+// test: flag=m
+a, b:c, uprobe:/bin/sh /pid/ { }

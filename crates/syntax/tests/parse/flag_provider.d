@@ -1,0 +1,2 @@
+// test: flag=P
+syscall /pid/ { trace(1) } dtrace

@@ -1,0 +1,2 @@
+// test: flag=P
+a:b { } c { }

@@ -1,0 +1,2 @@
+// test: defaultargs
+BEGIN { $1; $$2; }
