@@ -103,10 +103,10 @@ impl Asm {
     pub fn bind(&mut self, label: Label) {
         let slot = self.slot();
         // A label of another Asm is out of range here; it stays unbound, which finish() reports.
-        if let Some(place) = self.labels.get_mut(label.0 as usize) {
-            if place.replace(slot).is_some() {
-                self.bound_twice.get_or_insert(label);
-            }
+        if let Some(place) = self.labels.get_mut(label.0 as usize)
+            && place.replace(slot).is_some()
+        {
+            self.bound_twice.get_or_insert(label);
         }
     }
 

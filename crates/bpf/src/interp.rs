@@ -458,7 +458,7 @@ impl Machine {
         let addr = displace(frame.get(base)?, off);
         let operand = frame.get(src)?;
         let old = self.memory.load(addr, len)?;
-        if addr % len as u64 != 0 {
+        if !addr.is_multiple_of(len as u64) {
             return Err(FaultKind::Misaligned { addr, len });
         }
         let expected = if op == AtomicOp::Cmpxchg { frame.get(R0)? } else { 0 };

@@ -377,13 +377,13 @@ impl Machine {
         let size = size as u32 as usize;
         let bad_flags = flags & !(0xff | USER_STACK) != 0;
         let mut bytes: Vec<u8> = Vec::new();
-        if !bad_flags && size % 8 == 0 {
+        if !bad_flags && size.is_multiple_of(8) {
             bytes = self.stack_of(flags).iter().take(size / 8).flat_map(|ip| ip.to_le_bytes()).collect();
         }
         let used = bytes.len();
         bytes.resize(size, 0);
         self.fill(buf, &bytes)?;
-        Ok(if bad_flags || size % 8 != 0 {
+        Ok(if bad_flags || !size.is_multiple_of(8) {
             EINVAL
         } else if used == 0 && size != 0 {
             EFAULT

@@ -234,7 +234,7 @@ impl Memory {
 
     fn check_stack_alignment(&self, addr: u64, len: usize) -> Result<(), FaultKind> {
         let stack = self.kind(addr).is_some_and(|(kind, _)| kind == Kind::Stack);
-        if stack && addr % len as u64 != 0 { Err(FaultKind::Misaligned { addr, len }) } else { Ok(()) }
+        if stack && !addr.is_multiple_of(len as u64) { Err(FaultKind::Misaligned { addr, len }) } else { Ok(()) }
     }
 
     /// Notes that the 8 bytes at this stack address now hold a typed kernel pointer.
