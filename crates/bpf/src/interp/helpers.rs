@@ -288,9 +288,12 @@ impl Machine {
     fn probe_read(&mut self, dst: u64, len: u64, src: u64, space: Space) -> Result<i64, FaultKind> {
         let len = len as u32 as usize;
         if len == 0 {
-            // The kernel checks the address even then, where it is a kernel address that is read.
-            let refused = space == Space::Kernel && !is_ours(src) && !is_kernel_address(src);
-            return Ok(if refused { ERANGE } else { 0 });
+            // The kernel checks the address even then, except when it copies pages in.
+            return Ok(match space {
+                Space::Kernel if !is_ours(src) && !is_kernel_address(src) => ERANGE,
+                Space::User if src > USER_END => EFAULT,
+                _ => 0,
+            });
         }
         let (bytes, result) = match self.fetch(src, len, space) {
             Ok(bytes) => (bytes, 0),
