@@ -1,0 +1,86 @@
+//! `.note.stapsdt`: the probes that programs and libraries declare (USDT), as their notes describe them.
+//!
+//! Reads the notes and adjusts their addresses for prelinked files. Leaves out parsing the arguments' assembler text.
+
+use crate::elf::{Elf, each_note};
+use crate::error::{Error, Result};
+use crate::reader::{cstr_at, u32_at, u64_at};
+
+/// A probe's place in a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Usdt {
+    /// The provider.
+    pub provider: String,
+    /// The probe's name.
+    pub name: String,
+    /// The address of the instruction, before the load bias.
+    pub vaddr: u64,
+    /// Its offset in the file: what uprobes take.
+    pub offset: u64,
+    /// The file offset of the counter that switches the probe on; 0 if it has none.
+    pub semaphore: u64,
+    /// The arguments as the assembler wrote them, such as `-4@%edi 8@-8(%rbp)`.
+    pub arguments: String,
+}
+
+const TYPE: u32 = 3;
+
+/// The probes that a file declares, in the order of its notes. One probe may have many places.
+///
+/// # Errors
+/// A note that is cut short, or a place that is not in the file.
+pub fn probes(elf: &Elf) -> Result<Vec<Usdt>> {
+    let Some(section) = elf.section(".note.stapsdt") else { return Ok(Vec::new()) };
+    let base = elf.section(".stapsdt.base").map(|base| base.vaddr);
+    let notes = elf.contents(section)?;
+    let mut probes = Vec::new();
+    let mut failed = None;
+    let mut index = 0;
+    each_note(&notes, &mut |owner, kind, desc| {
+        index += 1;
+        if owner != b"stapsdt" || kind != TYPE || failed.is_some() {
+            return;
+        }
+        match probe(elf, base, desc) {
+            Some(probe) => probes.push(probe),
+            None => failed = Some(index),
+        }
+    });
+    match failed {
+        None => Ok(probes),
+        Some(index) => Err(Error::malformed(format!(
+            "note {index} of .note.stapsdt is cut short, or its place is not in the file"
+        ))),
+    }
+}
+
+fn probe(elf: &Elf, base: Option<u64>, desc: &[u8]) -> Option<Usdt> {
+    let width = if elf.is_64() { 8 } else { 4 };
+    let word = |index: usize| match width {
+        8 => u64_at(desc, 8 * index),
+        _ => u32_at(desc, 4 * index).map(u64::from),
+    };
+    let (pc, link_base, semaphore) = (word(0)?, word(1)?, word(2)?);
+    // What prelink moved, it moved the base section by as well.
+    let moved = base.map_or(0, |base| base.wrapping_sub(link_base));
+    let mut at = 3 * width;
+    let mut string = || {
+        let text = cstr_at(desc, at)?;
+        at += text.len() + 1;
+        Some(String::from_utf8_lossy(text).into_owned())
+    };
+    let (provider, name, arguments) = (string()?, string()?, string()?);
+    let vaddr = pc.wrapping_add(moved);
+    let semaphore = match semaphore {
+        0 => 0,
+        address => elf.offset_of_vaddr(address.wrapping_add(moved))?,
+    };
+    Some(Usdt { provider, name, vaddr, offset: elf.offset_of_vaddr(vaddr)?, semaphore, arguments })
+}
+
+/// Runs the reader over arbitrary bytes.
+pub fn fuzz_one(data: &[u8]) {
+    if let Ok(elf) = Elf::parse(data.to_vec()) {
+        let _ = probes(&elf);
+    }
+}
