@@ -8,9 +8,14 @@ mod dtrace;
 mod kernel_types;
 mod kinds;
 mod near;
+mod pid;
 mod profile;
 mod syscall;
 mod syscall_names;
+#[cfg(test)]
+mod testing;
+mod uprobe;
+mod user;
 
 pub use kernel_types::kernel_btf;
 pub use near::near;
@@ -68,4 +73,4 @@ pub trait Provider: Sync {
 }
 
 /// All providers, in the order of the probes' numbers.
-pub static PROVIDERS: &[&dyn Provider] = &[&dtrace::Dtrace, &profile::Profile, &syscall::Syscall];
+pub static PROVIDERS: &[&dyn Provider] = &[&dtrace::Dtrace, &profile::Profile, &syscall::Syscall, &pid::Pid, &uprobe::Uprobe];

@@ -62,7 +62,8 @@ fn closest(wanted: &str, names: Vec<(String, String)>) -> Vec<String> {
             (distance <= far || longer).then_some((distance, name, text))
         })
         .collect();
-    ranked.sort();
+    // Stable: of equal names, the one that is listed first.
+    ranked.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
     // One of each name: entry and return of the same function are one suggestion.
     ranked.dedup_by(|a, b| a.1 == b.1);
     ranked.into_iter().take(MOST).map(|(_, _, text)| text).collect()

@@ -202,4 +202,51 @@ mod tests {
             assert!(reason.contains(part), "{name}: {reason}");
         }
     }
+
+    #[test]
+    fn samples_come_at_their_rate() {
+        if !crate::testing::live() {
+            return;
+        }
+        use crate::testing::Counter;
+        let sys = System::live();
+        let pattern = ["profile", "", "", "profile-1ms"];
+        let counter = Counter::attach(&Profile, &sys, pattern, false, |signature| Some(signature.raw[1].clone()));
+        let start = std::time::Instant::now();
+        // Busy, because an idle CPU's clock may not fire.
+        while counter.get(0).0 == 0 && start.elapsed().as_secs() < 10 {
+            std::hint::spin_loop();
+        }
+        assert!(counter.get(0).0 > 0);
+        assert_ne!(counter.get(0).1, 0);
+    }
+
+    #[test]
+    fn a_tick_is_a_timer_of_the_consumers() {
+        if !crate::testing::live() {
+            return;
+        }
+        let sys = System::live();
+        let counter = crate::testing::Counter::attach(&Profile, &sys, ["", "", "", "tick-5ms"], false, |_| None);
+        assert!(counter.attachment.links.is_empty());
+        let [timer] = &counter.attachment.timers[..] else { panic!("one timer") };
+        assert_eq!((timer.period, timer.index), (5_000_000, 0));
+        timer.prog.test_run(&[], None).unwrap();
+        assert_eq!(counter.get(0).0, 1);
+    }
+
+    #[test]
+    fn patterns_find_rates() {
+        let sys = System::live();
+        let found = |name: &str| {
+            let mut all = Vec::new();
+            let result = Profile.probes(&sys, &ProbeDesc::new("", "", "", name), &mut |desc| all.push(desc.name));
+            result.map(|()| all)
+        };
+        assert_eq!(found("tick-7ms").unwrap(), ["tick-7ms"]);
+        assert_eq!(found("tick-*").unwrap().len(), 6);
+        assert_eq!(found("").unwrap().len(), USUAL.len());
+        assert!(found("entry").unwrap().is_empty());
+        assert!(found("tick-0").unwrap_err().to_string().contains("never fires"));
+    }
 }

@@ -236,3 +236,107 @@ fn untyped_args(raw: &[Location], ty: probity_ir::TypeId) -> Vec<Arg> {
     let arg = |(n, location): (usize, &Location)| Arg { name: format!("arg{n}"), ty, location: location.clone() };
     raw.iter().enumerate().map(arg).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Counter, live};
+    use probity_kernel::Feature;
+
+    fn found(pattern: [&str; 4]) -> Vec<String> {
+        let [p, m, f, n] = pattern;
+        let mut all = Vec::new();
+        let sys = System::live();
+        Syscall.probes(&sys, &ProbeDesc::new(p, m, f, n), &mut |desc| all.push(desc.to_string())).unwrap();
+        all
+    }
+
+    #[test]
+    fn patterns_find_calls() {
+        assert_eq!(found(["syscall", "", "read", "entry"])[0], "syscall:vmlinux:read:entry");
+        assert_eq!(found(["syscall", "vmlinux", "read*", "return"])[..2], [
+            "syscall:vmlinux:read:return".to_owned(),
+            "syscall:vmlinux:readv:return".to_owned()
+        ]);
+        assert!(found(["syscall", "vmlinux", "", "entry"]).len() > 300);
+        assert!(found(["syscall", "", "nonesuch", ""]).is_empty());
+        assert!(found(["syscall", "", "read", "exit"]).is_empty());
+        assert!(found(["syscall", "libc", "", ""]).is_empty());
+    }
+
+    #[test]
+    fn numbers_are_distinct_and_indexes_below_the_limit() {
+        let sys = System::live();
+        let mut ids = std::collections::BTreeSet::new();
+        let mut types = TypeTable::default();
+        let mut count = 0;
+        Syscall
+            .probes(&sys, &ProbeDesc::default(), &mut |desc| {
+                count += 1;
+                ids.insert(Syscall.id(&sys, &desc));
+                assert!(Syscall.signature(&sys, &desc, false, &mut types).unwrap().index < LIMIT);
+            })
+            .unwrap();
+        assert_eq!(ids.len(), count);
+        assert!(!ids.contains(&0));
+    }
+
+    fn getppid(times: usize) {
+        for _ in 0..times {
+            std::hint::black_box(std::os::unix::process::parent_id());
+        }
+    }
+
+    #[test]
+    fn one_link_counts_every_call_exactly() {
+        if !live() {
+            return;
+        }
+        let sys = System::live();
+        let number = Table::Native.number("getppid", sys.version().unwrap()).unwrap();
+        for btf in [true, false] {
+            sys.assume(Feature::Btf, btf && sys.path("sys/kernel/btf/vmlinux").exists());
+            let counter = Counter::attach(&Syscall, &sys, ["", "vmlinux", "", "entry"], true, |_| None);
+            assert_eq!(counter.attachment.links.len(), 1);
+            let before = counter.get(number).0;
+            getppid(1000);
+            assert_eq!(counter.get(number).0 - before, 1000);
+        }
+    }
+
+    #[test]
+    fn a_return_has_the_number_and_the_result() {
+        if !live() {
+            return;
+        }
+        let sys = System::live();
+        let number = Table::Native.number("getppid", sys.version().unwrap()).unwrap();
+        for btf in [true, false] {
+            sys.assume(Feature::Btf, btf && sys.path("sys/kernel/btf/vmlinux").exists());
+            let pattern = ["syscall", "vmlinux", "getppid", "return"];
+            let counter = Counter::attach(&Syscall, &sys, pattern, true, |signature| signature.errno.clone());
+            getppid(10);
+            let (count, result) = counter.get(number);
+            assert!(count >= 10, "{count}");
+            assert_eq!(result, u64::from(std::os::unix::process::parent_id()));
+        }
+    }
+
+    #[test]
+    fn arguments_are_in_their_places() {
+        if !live() {
+            return;
+        }
+        let sys = System::live();
+        let number = Table::Native.number("getpriority", sys.version().unwrap()).unwrap();
+        let pattern = ["syscall", "vmlinux", "statx", "entry"];
+        let counter = Counter::attach(&Syscall, &sys, pattern, true, |signature| Some(signature.raw[0].clone()));
+        // A path that begins with a slash: the directory's descriptor is AT_FDCWD.
+        let _ = std::fs::metadata("/");
+        let statx = Table::Native.number("statx", sys.version().unwrap()).unwrap();
+        let (count, first) = counter.get(statx);
+        assert!(count >= 1);
+        assert_eq!(first as i32, -100);
+        assert_ne!(number, statx);
+    }
+}

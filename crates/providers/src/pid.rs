@@ -1,0 +1,284 @@
+//! `pidPID:MODULE:FUNCTION:NAME`: functions of one process, in its executable and the libraries that it has mapped.
+//!
+//! Owns the ways to name a process's files: a base name, a library's name up to `.so`, `a.out` for the executable, globs. Files
+//! are reached through the process's own /proc entries, so that other roots, mount namespaces and removed files do not matter.
+//! Probes stay in the one process; all its threads are covered.
+
+use crate::user::{self, Object, unreadable};
+use crate::{Attachment, Provider};
+use probity_debuginfo::elf::Elf;
+use probity_debuginfo::ldcache::resolve_binary;
+use probity_ir::{ProbeDesc, Signature, TypeTable, glob};
+use probity_kernel::process::Mapping;
+use probity_kernel::{Error, Kind, Prog, System};
+use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+/// The provider `pid`.
+pub struct Pid;
+
+/// The module name that means the executable, whatever its own.
+const EXECUTABLE: &str = "a.out";
+
+/// Libraries that one process can have mapped or need, at most; more is a cycle or hostile.
+const MOST_LIBRARIES: usize = 4096;
+
+/// The process id in a provider's name.
+fn pid_of(provider: &str) -> Option<u32> {
+    let digits = provider.strip_prefix("pid")?;
+    let number = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+    number.then(|| digits.parse().ok()).flatten()
+}
+
+fn required_pid(probe: &ProbeDesc) -> Result<u32, Error> {
+    pid_of(&probe.provider).ok_or_else(|| {
+        Error::new(Kind::Invalid, format!("{:?} is no process id", probe.provider)).help("write pid1234 or pid$target")
+    })
+}
+
+/// A file of a process.
+struct Mapped {
+    object: Object,
+    executable: bool,
+}
+
+/// Lists the files with code that a process has mapped, the executable first.
+fn mapped(sys: &System, pid: u32) -> Result<Vec<Mapped>, Error> {
+    let maps = sys.maps(pid)?;
+    if maps.is_empty() {
+        let what = format!("process {pid} has no memory of its own: it is a kernel thread or has ended");
+        return Err(Error::new(Kind::Gone, what));
+    }
+    let exe = sys.exe(pid)?;
+    let exe = exe.to_string_lossy();
+    let exe = exe.strip_suffix(" (deleted)").unwrap_or(&exe);
+    let mut seen = BTreeSet::new();
+    let mut all = Vec::new();
+    for mapping in &maps {
+        if !mapping.executable || mapping.inode == 0 || !seen.insert((mapping.device, mapping.inode)) {
+            continue;
+        }
+        let executable = mapping.path == exe;
+        let path = if executable { sys.exe_path(pid) } else { path_of(sys, pid, mapping) };
+        all.push(Mapped { object: Object { module: base_name(&mapping.path), path }, executable });
+    }
+    all.sort_by_key(|mapped| !mapped.executable);
+    if all.len() <= 2 {
+        all.extend(not_yet_mapped(sys, pid, &all)?);
+    }
+    Ok(all)
+}
+
+fn base_name(path: &str) -> String {
+    path.rsplit('/').next().unwrap_or(path).to_owned()
+}
+
+/// Where this process can open what that one has mapped.
+fn path_of(sys: &System, pid: u32, mapping: &Mapping) -> PathBuf {
+    let path = sys.path_in(pid, &mapping.path);
+    // The path may lead to another file since, such as an upgraded library. Inodes of overlay file systems may differ
+    // although the file is the same, which costs nothing: the other way works for them too.
+    let same = !mapping.deleted && std::fs::metadata(&path).is_ok_and(|meta| meta.ino() == mapping.inode);
+    if same { path } else { sys.path(format!("proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end)) }
+}
+
+/// Lists the libraries that a process needs but has not mapped, because it has only begun (`-c` stops it there): the kernel
+/// places probes in them as soon as they are mapped, before their first instruction.
+fn not_yet_mapped(sys: &System, pid: u32, mapped: &[Mapped]) -> Result<Vec<Mapped>, Error> {
+    let Some(exe) = mapped.iter().find(|mapped| mapped.executable) else { return Ok(Vec::new()) };
+    let elf = Elf::open(&exe.object.path).map_err(|error| unreadable(error, &exe.object.path))?;
+    let mut open = elf.needed().unwrap_or_default();
+    let known: BTreeSet<&str> = mapped.iter().map(|mapped| mapped.object.module.as_str()).collect();
+    let mut seen = BTreeSet::new();
+    let mut all = Vec::new();
+    let root = sys.path_in(pid, "/");
+    while let Some(name) = open.pop() {
+        let base = base_name(&name);
+        if known.contains(base.as_str()) || seen.len() > MOST_LIBRARIES || !seen.insert(base.clone()) {
+            continue;
+        }
+        // What cannot be found or read is the dynamic linker's trouble, and will be the process's end.
+        let Ok(path) = resolve_binary(&name, "", &root) else { continue };
+        let Ok(elf) = Elf::open(&path) else { continue };
+        open.extend(elf.needed().unwrap_or_default());
+        all.push(Mapped { object: Object { module: base, path }, executable: false });
+    }
+    Ok(all)
+}
+
+/// The files that a pattern's module field means, called as it calls them.
+fn matching(all: Vec<Mapped>, module: &str) -> Vec<Object> {
+    if module == EXECUTABLE {
+        let executables = all.into_iter().filter(|mapped| mapped.executable);
+        return executables.map(|mapped| Object { module: EXECUTABLE.to_owned(), ..mapped.object }).collect();
+    }
+    let named = |by: fn(&str) -> &str| all.iter().any(|mapped| glob(module, by(&mapped.object.module)));
+    // `libc` means `libc.so.6`, unless something is really called `libc`.
+    let by: fn(&str) -> &str = if named(|base| base) || !named(stem) { |base| base } else { stem };
+    all.into_iter().map(|mapped| mapped.object).filter(|object| glob(module, by(&object.module))).collect()
+}
+
+/// A library's name up to its `.so`.
+fn stem(base: &str) -> &str {
+    base.split_once(".so").map_or(base, |(stem, _)| stem)
+}
+
+impl Provider for Pid {
+    fn name(&self) -> &'static str {
+        "pid"
+    }
+
+    fn serves(&self, provider: &str) -> bool {
+        pid_of(provider).is_some()
+    }
+
+    fn probes(&self, sys: &System, pattern: &ProbeDesc, found: &mut dyn FnMut(ProbeDesc)) -> Result<(), Error> {
+        let pid = required_pid(pattern)?;
+        let mut any = false;
+        let mut refused = None;
+        for object in matching(mapped(sys, pid)?, &pattern.module) {
+            let result = user::find(&object, pattern, &mut |function, name| {
+                any = true;
+                found(ProbeDesc::new(&pattern.provider, &object.module, function, name));
+            });
+            // Another file may have what this one cannot serve.
+            if let Err(error) = result {
+                log::info!("{pattern}: {error}");
+                refused.get_or_insert(error);
+            }
+        }
+        match refused {
+            Some(error) if !any => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn signature(
+        &self,
+        sys: &System,
+        probe: &ProbeDesc,
+        _typed: bool,
+        _types: &mut TypeTable,
+    ) -> Result<Signature, Error> {
+        let pid = required_pid(probe)?;
+        let mut signature = user::signature(sys, probe)?;
+        signature.group = format!("pid{pid}:{}", signature.group);
+        Ok(signature)
+    }
+
+    fn attach(&self, sys: &System, probes: &[(u32, ProbeDesc)], prog: &Prog) -> Result<Attachment, Error> {
+        let Some((_, first)) = probes.first() else { return Ok(Attachment::default()) };
+        let pid = required_pid(first)?;
+        let all: Vec<Object> = mapped(sys, pid)?
+            .into_iter()
+            .flat_map(|mapped| {
+                let alias = mapped.executable.then(|| Object { module: EXECUTABLE.to_owned(), ..mapped.object.clone() });
+                [Some(mapped.object), alias].into_iter().flatten()
+            })
+            .collect();
+        user::attach(sys, probes, prog, Some(pid), &|module| {
+            let objects: Vec<Object> = all.iter().filter(|object| object.module == module).cloned().collect();
+            if objects.is_empty() {
+                return Err(Error::new(Kind::NotFound, format!("process {pid} has no file {module} mapped")));
+            }
+            Ok(objects)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Counter, live};
+    use probity_kernel::Feature;
+
+    #[test]
+    fn process_ids_are_digits() {
+        assert_eq!(pid_of("pid1234"), Some(1234));
+        for bad in ["pid", "pid*", "pid+1", "pid-1", "pid12x", "pid99999999999", "pi", "", "profile"] {
+            assert_eq!(pid_of(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn modules_by_every_name() {
+        let all = || {
+            ["prog", "libc.so.6", "libcap.so.2", "ld-linux-x86-64.so.2"].map(|name| Mapped {
+                object: Object { module: name.to_owned(), path: PathBuf::from(name) },
+                executable: name == "prog",
+            })
+        };
+        let names = |module: &str| -> Vec<String> {
+            matching(all().into(), module).into_iter().map(|object| object.module).collect()
+        };
+        assert_eq!(names("a.out"), ["a.out"]);
+        assert_eq!(names("prog"), ["prog"]);
+        assert_eq!(names("libc.so.6"), ["libc.so.6"]);
+        assert_eq!(names("libc"), ["libc.so.6"]);
+        assert_eq!(names("libc*"), ["libc.so.6", "libcap.so.2"]);
+        assert_eq!(names("lib?"), ["libc.so.6"]);
+        assert_eq!(names("").len(), 4);
+        assert_eq!(names("*").len(), 4);
+        assert!(names("libm").is_empty());
+    }
+
+    #[test]
+    fn a_process_that_is_not_is_said_so() {
+        let sys = System::live();
+        let pattern = ProbeDesc::new("pid4194999", "", "main", "entry");
+        let error = Pid.probes(&sys, &pattern, &mut |_| {}).unwrap_err();
+        assert!(error.to_string().contains("4194999"), "{error}");
+        // A kernel thread, where there is one.
+        if sys.comm(2).is_ok_and(|comm| comm == "kthreadd") {
+            let error = Pid.probes(&sys, &ProbeDesc::new("pid2", "", "", "entry"), &mut |_| {}).unwrap_err();
+            assert!(error.to_string().contains("kernel thread"), "{error}");
+        }
+    }
+
+    #[test]
+    fn every_function_of_a_library_by_one_link() {
+        if !live() {
+            return;
+        }
+        let sys = System::live();
+        if !sys.has(Feature::UprobeMulti) {
+            return;
+        }
+        let own = format!("pid{}", std::process::id());
+        // Not all of libc: this process's other tests would crawl.
+        let counter = Counter::attach(&Pid, &sys, [&own, "libc.so.6", "get[a-h]*", "entry"], true, |_| None);
+        assert_eq!(counter.attachment.links.len(), 1, "{:?}", counter.attachment.skipped);
+        let before = counter.total();
+        let _ = std::hint::black_box(std::env::current_dir());
+        assert!(counter.total() > before);
+    }
+
+    #[test]
+    fn the_executable_and_its_instructions() {
+        if !live() {
+            return;
+        }
+        let sys = System::live();
+        let own = format!("pid{}", std::process::id());
+        let name = "probity_provider_test_target";
+        let counter = Counter::attach(&Pid, &sys, [&own, "a.out", name, ""], false, |_| None);
+        drop(counter);
+    }
+
+    #[test]
+    fn another_process_is_left_alone() {
+        if !live() {
+            return;
+        }
+        let sys = System::live();
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+        // Its own libraries may not be mapped yet, which makes no difference.
+        let other = format!("pid{}", child.id());
+        let counter = Counter::attach(&Pid, &sys, [&other, "libc.so.6", "getcwd", "entry"], false, |_| None);
+        let _ = std::hint::black_box(std::env::current_dir());
+        assert_eq!(counter.get(0).0, 0);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}

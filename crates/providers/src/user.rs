@@ -1,0 +1,413 @@
+//! Functions of executables and libraries as probes: what the providers `pid` and `uprobe` share.
+//!
+//! Owns which places a pattern means in a file, their signatures, and attaching to them: with one multi-link for each file and
+//! sort of place where the kernel has multi-links. Leaves out which files are meant.
+
+use crate::{Attachment, arch, kinds};
+use probity_debuginfo::elf::{Binding, Elf, Func};
+use probity_ir::{Location, ProbeDesc, Selector, Signature, Space, glob, is_glob};
+use probity_kernel::perf::ProbePmu;
+use probity_kernel::{Error, Feature, Kind, Prog, System, Version, attach};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+
+/// A file with code.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Object {
+    /// What probes call it.
+    pub module: String,
+    /// Where it can be opened and probed.
+    pub path: PathBuf,
+}
+
+/// The place in a function that a probe's name means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Place {
+    /// `entry`
+    Entry,
+    /// `return`
+    Return,
+    /// A number of bytes, in hexadecimal, from the function's start; or an address in the file for function `-`.
+    Offset(u64),
+}
+
+/// The function name that stands for the whole file.
+const WHOLE_FILE: &str = "-";
+
+/// How many of `arg0`, `arg1`, … D has.
+const ARGUMENTS: usize = 10;
+
+/// After so many refusals without a success, the file is the reason and not its instructions.
+const HOPELESS: usize = 32;
+
+/// `EM_X86_64`.
+const MACHINE: u16 = 62;
+
+impl Place {
+    /// Reads a probe's name; `None` if it means no place.
+    pub fn parse(name: &str) -> Option<Place> {
+        match name {
+            "entry" => Some(Place::Entry),
+            "return" => Some(Place::Return),
+            _ => {
+                let digits = name.strip_prefix("0x").unwrap_or(name);
+                // from_str_radix would take a sign.
+                let hex = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+                hex.then(|| u64::from_str_radix(digits, 16).ok().map(Place::Offset)).flatten()
+            }
+        }
+    }
+
+    fn group(self) -> &'static str {
+        match self {
+            Place::Entry => "entry",
+            Place::Return => "return",
+            Place::Offset(_) => "offset",
+        }
+    }
+}
+
+/// Turns a reader's error into the system's.
+pub(crate) fn unreadable(error: probity_debuginfo::Error, path: &Path) -> Error {
+    let kind = match error.kind() {
+        probity_debuginfo::Kind::NotFound => Kind::NotFound,
+        probity_debuginfo::Kind::Permission => Kind::Permission,
+        probity_debuginfo::Kind::Unsupported => Kind::Unsupported,
+        probity_debuginfo::Kind::Malformed => Kind::Invalid,
+        _ => Kind::Io,
+    };
+    let (text, path) = (error.to_string(), path.display().to_string());
+    let error = Error::new(kind, text.clone());
+    if text.contains(&path) { error } else { error.context(path) }
+}
+
+fn open(object: &Object) -> Result<Elf, Error> {
+    let elf = Elf::open(&object.path).map_err(|error| unreadable(error, &object.path))?;
+    // The arguments of other machines are elsewhere, and a wrong value is worse than none (G6).
+    if !elf.is_64() || elf.machine() != MACHINE {
+        let what = format!("{} is no 64-bit x86 program (ELF machine {})", object.path.display(), elf.machine());
+        return Err(Error::new(Kind::Unsupported, what));
+    }
+    Ok(elf)
+}
+
+/// Finds every probe of `object` that matches the pattern's function and name, and reports function and name of each.
+///
+/// An exact function with an open name also has its instructions, as in DTrace; with an open function they are left out, they would
+/// be hundreds of thousands. Of several names of one place, an open function finds one.
+pub(crate) fn find(object: &Object, pattern: &ProbeDesc, found: &mut dyn FnMut(&str, &str)) -> Result<(), Error> {
+    let open_name = pattern.name.is_empty() || is_glob(&pattern.name);
+    let place = if open_name { None } else { Place::parse(&pattern.name) };
+    if !open_name && place.is_none() {
+        return Ok(());
+    }
+    let elf = open(object)?;
+    let unreadable = |error| unreadable(error, &object.path);
+    if pattern.function == WHOLE_FILE {
+        if let Some(Place::Offset(vaddr)) = place {
+            whole_file_site(&elf, vaddr).map_err(|error| error.context(object.path.display().to_string()))?;
+            found(WHOLE_FILE, &pattern.name);
+        }
+        return Ok(());
+    }
+    let returns = !is_go(&elf);
+    if !returns && place == Some(Place::Return) {
+        return Err(go_returns(object));
+    }
+    let ends = |function: &str, found: &mut dyn FnMut(&str, &str)| {
+        for (name, there) in [("entry", true), ("return", returns)] {
+            if there && glob(&pattern.name, name) {
+                found(function, name);
+            }
+        }
+    };
+    if pattern.function.is_empty() || is_glob(&pattern.function) {
+        let functions = matching(&elf, &pattern.function).map_err(unreadable)?;
+        for (function, func) in functions {
+            match place {
+                Some(Place::Offset(offset)) if elf.is_instruction(&func, offset).unwrap_or(false) => {
+                    found(&function, &pattern.name);
+                }
+                Some(Place::Offset(_)) => {}
+                _ => ends(&function, found),
+            }
+        }
+        return Ok(());
+    }
+    let function = pattern.function.as_str();
+    let Some(func) = elf.function(function).map_err(unreadable)? else { return Ok(()) };
+    if func.ifunc {
+        let what = format!("{function} in {} has several implementations, chosen when it is loaded", object.module);
+        return Err(Error::new(Kind::Unsupported, what).help("probe the implementation, such as __memcpy_avx_unaligned"));
+    }
+    match place {
+        Some(Place::Offset(offset)) => {
+            instruction(&elf, function, &func, offset)?;
+            found(function, &pattern.name);
+        }
+        _ => ends(function, found),
+    }
+    if open_name {
+        // Code that does not decode has no offsets to list; its entry and return remain.
+        for offset in elf.instruction_boundaries(&func).unwrap_or_default() {
+            let name = format!("{offset:x}");
+            if glob(&pattern.name, &name) {
+                found(function, &name);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The functions that match, by name; one name of each place, the plainest.
+fn matching(elf: &Elf, pattern: &str) -> Result<BTreeMap<String, Func>, probity_debuginfo::Error> {
+    let rank = |name: &str| (name.contains('@'), name.len() - name.trim_start_matches('_').len(), name.len());
+    let mut places: HashMap<u64, (String, Func)> = HashMap::new();
+    elf.functions(&mut |name, func| {
+        if func.ifunc || !glob(pattern, name) {
+            return;
+        }
+        let place = places.entry(func.offset).or_insert_with(|| (name.to_owned(), func));
+        if (rank(name), name) < (rank(&place.0), place.0.as_str()) {
+            *place = (name.to_owned(), func);
+        }
+    })?;
+    Ok(places.into_values().collect())
+}
+
+/// Whether the file was built by Go, which moves stacks and dies of the kernel's return probes.
+fn is_go(elf: &Elf) -> bool {
+    elf.section(".go.buildinfo").is_some() || elf.section(".gopclntab").is_some()
+}
+
+fn go_returns(object: &Object) -> Error {
+    let what = format!("{} is a Go program, which a return probe would crash", object.module);
+    Error::new(Kind::Unsupported, what).help("probe its return instructions by their offsets")
+}
+
+/// Checks that an instruction starts at `offset` in a function: a breakpoint anywhere else would break the program.
+fn instruction(elf: &Elf, function: &str, func: &Func, offset: u64) -> Result<(), Error> {
+    let boundaries = elf.instruction_boundaries(func).map_err(|error| Error::new(Kind::Unsupported, error.to_string()))?;
+    let after = boundaries.partition_point(|start| u64::from(*start) <= offset);
+    let before = after.checked_sub(1).map(|place| boundaries[place]);
+    if before.is_some_and(|start| u64::from(start) == offset) {
+        return Ok(());
+    }
+    if offset >= func.size {
+        let what = format!("{function} has {:#x} bytes, so that there is no {function}+{offset:#x}", func.size);
+        return Err(Error::new(Kind::NotFound, what));
+    }
+    let error = Error::new(Kind::Invalid, format!("no instruction starts at {function}+{offset:#x}"));
+    Err(match (before, boundaries.get(after)) {
+        (Some(before), Some(after)) => error.help(format!("the nearest are {before:x} and {after:x}")),
+        _ => error,
+    })
+}
+
+/// The file offset of an address, if an instruction can be known to start there.
+fn whole_file_site(elf: &Elf, vaddr: u64) -> Result<u64, Error> {
+    let offset = elf.offset_of_vaddr(vaddr).filter(|offset| elf.is_code(*offset));
+    let Some(offset) = offset else {
+        return Err(Error::new(Kind::NotFound, format!("there is no code at address {vaddr:#x}")));
+    };
+    let function = elf.function_at(vaddr).map_err(|error| Error::new(Kind::Io, error.to_string()))?;
+    if let Some((name, func)) = function.filter(|(_, func)| func.size != 0) {
+        instruction(elf, &name, &func, vaddr - func.vaddr)?;
+    }
+    Ok(offset)
+}
+
+/// The signature of a probe; opens no file, so that thousands cost little.
+pub(crate) fn signature(sys: &System, probe: &ProbeDesc) -> Result<Signature, Error> {
+    let Some(place) = Place::parse(&probe.name) else {
+        return Err(Error::new(Kind::NotFound, format!("there is no probe {probe}")));
+    };
+    let multi = sys.has(Feature::UprobeMulti);
+    // Programs that may sleep read user memory that is not resident; on uprobes since 6.0.
+    let sleepable = multi || sys.version().is_ok_and(|version| version >= Version(6, 0, 0));
+    let kind = kinds::uprobe(multi, sleepable);
+    let mut signature = kinds::bare(kind, place.group().to_owned(), Selector::Cookie);
+    match place {
+        Place::Entry => {
+            signature.raw = (0..ARGUMENTS).map(arch::argument).collect();
+            signature.ucaller = Some(arch::return_address());
+        }
+        Place::Return => {
+            let why = "the offset of the return instruction is not known; the value returned is arg1";
+            signature.raw = vec![Location::None(why.to_owned()), Location::Reg { dwarf: arch::RESULT }];
+            // The kernel has put the address that is returned to in place.
+            signature.ucaller = Some(Location::Pc { space: Space::User });
+        }
+        Place::Offset(_) => {
+            let why = "a function's arguments are known at its entry only";
+            signature.raw = vec![Location::None(why.to_owned()); ARGUMENTS];
+        }
+    }
+    Ok(signature)
+}
+
+/// Attaches to probes of any number of files; `objects` says which files a probe's module is (several with one base name).
+pub(crate) fn attach(
+    sys: &System,
+    probes: &[(u32, ProbeDesc)],
+    prog: &Prog,
+    pid: Option<u32>,
+    objects: &dyn Fn(&str) -> Result<Vec<Object>, Error>,
+) -> Result<Attachment, Error> {
+    let mut modules: BTreeMap<&str, Vec<&(u32, ProbeDesc)>> = BTreeMap::new();
+    for probe in probes {
+        modules.entry(&probe.1.module).or_default().push(probe);
+    }
+    let mut attachment = Attachment::default();
+    let pmu = match prog.attach_type() {
+        Some(kind) if kind != 0 => None,
+        _ => Some(ProbePmu::read(sys, "uprobe")?),
+    };
+    let mut places = 0;
+    let mut files = 0;
+    for (module, probes) in modules {
+        let mut served = BTreeSet::new();
+        let objects = objects(module)?;
+        files += objects.len();
+        for object in &objects {
+            for (on_return, sites) in sites(object, &probes)? {
+                places += sites.len();
+                served.extend(sites.iter().map(|site| site.1));
+                let site = Site { prog, pmu: pmu.as_ref(), path: &object.path, pid, on_return };
+                site.attach(&sites, &probes, &mut attachment)?;
+            }
+        }
+        for (index, probe) in probes {
+            if !served.contains(&u64::from(*index)) {
+                let why = format!("there is no {}+{} in {module} any more", probe.function, probe.name);
+                attachment.skipped.push((probe.clone(), why));
+            }
+        }
+    }
+    if attachment.links.is_empty() {
+        let reason = attachment.skipped.pop().map_or("there is nothing to attach to".to_owned(), |(_, why)| why);
+        let what = probes.first().map_or(String::new(), |(_, probe)| probe.to_string());
+        return Err(Error::new(Kind::Unsupported, reason).context(what));
+    }
+    let way = if pmu.is_some() { "uprobe PMU" } else { "uprobe.multi" };
+    attachment.how = format!("{way}, {places} places in {files} files");
+    Ok(attachment)
+}
+
+/// File offsets with the cookies of their probes; entries and instructions apart from returns.
+type Sites = BTreeMap<bool, Vec<(u64, u64)>>;
+
+fn sites(object: &Object, probes: &[&(u32, ProbeDesc)]) -> Result<Sites, Error> {
+    let elf = open(object)?;
+    let wanted: BTreeSet<&str> = probes.iter().map(|(_, probe)| probe.function.as_str()).collect();
+    // One walk, however many functions. Functions of one name that only their own object files see all belong to the probe.
+    let mut functions: HashMap<String, Vec<Func>> = HashMap::new();
+    let walk = elf.functions(&mut |name, func| {
+        if wanted.contains(name) {
+            functions.entry(name.to_owned()).or_default().push(func);
+        }
+    });
+    walk.map_err(|error| unreadable(error, &object.path))?;
+    for funcs in functions.values_mut() {
+        if let Some(seen) = funcs.iter().map(|func| func.binding).max().filter(|seen| *seen != Binding::Local) {
+            funcs.retain(|func| func.binding == seen);
+        }
+    }
+    let mut sites = Sites::new();
+    for (index, probe) in probes {
+        let Some(place) = Place::parse(&probe.name) else { continue };
+        let mut add = |on_return, offset| sites.entry(on_return).or_default().push((offset, u64::from(*index)));
+        match (place, functions.get(&probe.function)) {
+            (Place::Offset(vaddr), _) if probe.function == WHOLE_FILE => add(false, whole_file_site(&elf, vaddr)?),
+            (_, None) => {}
+            (Place::Entry, Some(funcs)) => funcs.iter().for_each(|func| add(false, func.offset)),
+            (Place::Return, Some(_)) if is_go(&elf) => return Err(go_returns(object)),
+            (Place::Return, Some(funcs)) => funcs.iter().for_each(|func| add(true, func.offset)),
+            (Place::Offset(offset), Some(funcs)) => {
+                for func in funcs {
+                    // Of several functions of this name, those where it is an instruction; `find` has made sure of one.
+                    if instruction(&elf, &probe.function, func, offset).is_ok() {
+                        add(false, func.offset + offset);
+                    }
+                }
+            }
+        }
+    }
+    for sites in sites.values_mut() {
+        sites.sort_unstable();
+        sites.dedup();
+    }
+    Ok(sites)
+}
+
+/// How to attach to places of one file.
+struct Site<'a> {
+    prog: &'a Prog,
+    /// Where there are no multi-links.
+    pmu: Option<&'a ProbePmu>,
+    path: &'a Path,
+    pid: Option<u32>,
+    on_return: bool,
+}
+
+impl Site<'_> {
+    /// Attaches to all of `sites`. The kernel refuses some instructions, and a multi-link with one of them as a whole: it is then
+    /// halved until the refused ones are alone, and those are skipped.
+    fn attach(
+        &self,
+        sites: &[(u64, u64)],
+        probes: &[&(u32, ProbeDesc)],
+        attachment: &mut Attachment,
+    ) -> Result<(), Error> {
+        let tried = match (self.pmu, sites) {
+            (Some(pmu), [site]) => attach::uprobe_pmu(self.prog, pmu, self.path, *site, 0, self.pid, self.on_return),
+            (Some(_), _) => {
+                return sites.iter().try_for_each(|site| self.attach(&[*site], probes, attachment));
+            }
+            (None, _) => attach::uprobe_multi(self.prog, self.path, sites, self.pid, self.on_return),
+        };
+        let error = match tried {
+            Ok(link) => {
+                attachment.links.push(link);
+                return Ok(());
+            }
+            Err(error) => error,
+        };
+        // What is wrong with the request as a whole is wrong with each half.
+        let refused = matches!(error.kind(), Kind::Unsupported | Kind::Invalid | Kind::Io | Kind::Busy);
+        let hopeless = attachment.links.is_empty() && attachment.skipped.len() >= HOPELESS;
+        match (refused && !hopeless, sites) {
+            (false, _) => Err(error),
+            (true, [(offset, cookie)]) => {
+                let probe = probes.iter().find(|(index, _)| u64::from(*index) == *cookie);
+                if let Some((_, probe)) = probe {
+                    let why = format!("the kernel refuses a probe at file offset {offset:#x}: {error}");
+                    attachment.skipped.push((probe.clone(), why));
+                }
+                Ok(())
+            }
+            (true, _) => {
+                let (first, second) = sites.split_at(sites.len() / 2);
+                self.attach(first, probes, attachment)?;
+                self.attach(second, probes, attachment)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_places() {
+        assert_eq!(Place::parse("entry"), Some(Place::Entry));
+        assert_eq!(Place::parse("return"), Some(Place::Return));
+        assert_eq!(Place::parse("0"), Some(Place::Offset(0)));
+        assert_eq!(Place::parse("1a"), Some(Place::Offset(0x1a)));
+        assert_eq!(Place::parse("0x1a"), Some(Place::Offset(0x1a)));
+        for bad in ["", "0x", "+1", "-1", "x", "entry ", "fffffffffffffffff"] {
+            assert_eq!(Place::parse(bad), None, "{bad}");
+        }
+    }
+}
