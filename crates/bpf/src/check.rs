@@ -9,6 +9,7 @@
 //!   is unreachable;
 //! - no register is read before it is written; r1–r5 hold nothing after a call, r0 something at exit;
 //! - r10 is never written; accesses through it stay within 512 bytes, aligned, and read only what was written;
+//! - no atomic operation takes a result from the frame (`CheckErrorKind::FetchFromStack` says why);
 //! - maps exist; helpers have their arguments, keys and values in the frame are written before they are passed.
 
 use crate::decode::{DecodeError, Op, decode};
@@ -45,6 +46,9 @@ pub enum CheckErrorKind {
     StackAlignment(i64),
     /// A read of frame bytes that some path has not written.
     StackUninit(i64),
+    /// An atomic operation with a result on the frame. Verifiers up to 6.18 at least do not trace the precision of
+    /// such a result back to the slot, prune states that differ in it, and then remove live code as dead.
+    FetchFromStack(i64),
     /// No such map in the object.
     NoSuchMap(u32),
     /// A place beyond the value of a map, or of a map that has no single value.
@@ -76,6 +80,7 @@ impl fmt::Display for CheckError {
             CheckErrorKind::StackBounds(off) => write!(f, "access outside the frame at r10{off:+}"),
             CheckErrorKind::StackAlignment(off) => write!(f, "misaligned access to the frame at r10{off:+}"),
             CheckErrorKind::StackUninit(off) => write!(f, "read of unwritten stack at r10{off:+}"),
+            CheckErrorKind::FetchFromStack(off) => write!(f, "atomic operation with a result on r10{off:+}"),
             CheckErrorKind::NoSuchMap(map) => write!(f, "no map {map}"),
             CheckErrorKind::BadMapValue(map) => write!(f, "no such place in a value of map {map}"),
             CheckErrorKind::BadArgument(helper, arg) => write!(f, "{helper} cannot take this argument {arg}"),
@@ -397,6 +402,9 @@ impl Checker<'_> {
                     let off = base + i64::from(off);
                     aligned(off, size)?;
                     state.frame_read(off, size.bytes() as i64)?;
+                    if !matches!(op, AtomicOp::Add | AtomicOp::Or | AtomicOp::And | AtomicOp::Xor) {
+                        return Err(K::FetchFromStack(off));
+                    }
                 }
                 match op {
                     AtomicOp::Add | AtomicOp::Or | AtomicOp::And | AtomicOp::Xor => {}

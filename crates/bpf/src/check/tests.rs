@@ -84,6 +84,10 @@ fn the_frame_is_512_bytes_and_read_after_written() {
     assert_eq!(first(&[&[Insn::ldx(Size::W, R0, R10, -4)], &EXIT]), (0, K::StackUninit(-4)));
     let through_copy = [Insn::mov64(R2, R10), Insn::add64(R2, -16), Insn::ldx(Size::DW, R0, R2, 8)];
     assert_eq!(first(&[&through_copy, &EXIT]), (2, K::StackUninit(-8)));
+    let stored = [Insn::mov64(R2, 1), Insn::stx(Size::DW, R10, -8, R2)];
+    let atomic = |op| [Insn::atomic(op, Width::W64, R10, -8, R2)];
+    assert_eq!(run(&[&stored, &atomic(AtomicOp::Add), &ret0()]), Ok(()));
+    assert_eq!(first(&[&stored, &atomic(AtomicOp::Xchg), &ret0()]), (2, K::FetchFromStack(-8)));
 }
 
 #[test]
