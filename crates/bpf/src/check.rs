@@ -46,8 +46,8 @@ pub enum CheckErrorKind {
     StackAlignment(i64),
     /// A read of frame bytes that some path has not written.
     StackUninit(i64),
-    /// An atomic operation with a result on the frame. Verifiers up to 6.18 at least do not trace the precision of
-    /// such a result back to the slot, prune states that differ in it, and then remove live code as dead.
+    /// An atomic operation with a result on the frame. Seen on 6.18: after a 32-bit compare-and-exchange on a
+    /// spilled value the verifier prunes a path that differs in that value and removes its live code as dead.
     FetchFromStack(i64),
     /// No such map in the object.
     NoSuchMap(u32),
