@@ -42,6 +42,19 @@ pub fn realtime_offset_ns() -> i64 {
         .map_or(0, |(_, offset)| offset)
 }
 
+/// The local time zone at `seconds` since the epoch: seconds east of UTC, and the zone's short name.
+pub fn zone(seconds: i64) -> (i32, String) {
+    // SAFETY: an all-zero `tm` is valid; `localtime_r` fills it.
+    let mut tm: libc::tm = unsafe { std::mem::zeroed() };
+    // SAFETY: both pointers are valid for the call.
+    if unsafe { libc::localtime_r(&seconds, &mut tm) }.is_null() || tm.tm_zone.is_null() {
+        return (0, "UTC".into());
+    }
+    // SAFETY: the C library's own string, which lives as long as the process.
+    let name = unsafe { std::ffi::CStr::from_ptr(tm.tm_zone) }.to_string_lossy().into_owned();
+    (tm.tm_gmtoff as i32, name)
+}
+
 /// A timer on the monotonic clock, readable when it has expired; it also fires on an idle machine.
 #[derive(Debug)]
 pub struct Timer(OwnedFd);
