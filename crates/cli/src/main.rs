@@ -1,2 +1,43 @@
-//! The `probity` command.
-fn main() {}
+//! The `probity` command: flags, exit codes, signals, help. Tracing itself is the library's.
+#![forbid(unsafe_code)]
+
+mod args;
+mod consumer;
+mod help;
+mod list;
+mod question;
+mod run;
+
+use args::Face;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let args = match args::parse(std::env::args_os()) {
+        Ok(args) => args,
+        Err(message) => {
+            help::complain("probity", &message);
+            help::usage(Face::Probity);
+            return ExitCode::from(2);
+        }
+    };
+    if args.help {
+        help::help(args.face);
+        return ExitCode::SUCCESS;
+    }
+    if args.version {
+        help::version(args.face, args.verbose);
+        return ExitCode::SUCCESS;
+    }
+    let prefix = help::name(args.face);
+    match run::run(&args) {
+        Ok(status) => ExitCode::from(status),
+        Err(e) => {
+            // Diagnostics have been printed already; they end with an error that has no text.
+            let text = format!("{e:#}");
+            if !text.is_empty() {
+                help::complain(prefix, &text);
+            }
+            ExitCode::FAILURE
+        }
+    }
+}

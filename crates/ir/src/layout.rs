@@ -50,10 +50,10 @@ pub const HEADER: u32 = 16;
 pub const FAULT: u32 = u32::MAX;
 /// Size of a fault record's body.
 pub const FAULT_BODY: u32 = 32;
-/// State word before BEGIN is done.
-pub const STARTING: i64 = -1;
+/// State word before BEGIN is done; even, so that BEGIN counts in the parity of epoch 0.
+pub const STARTING: i64 = -2;
 /// State word after `exit()`.
-pub const STOPPING: i64 = -2;
+pub const STOPPING: i64 = -4;
 /// Distance in bytes of two CPUs' claim words.
 pub const SLOT_STRIDE: u32 = 64;
 /// Scratch slots for each CPU.
@@ -77,12 +77,15 @@ pub enum Drop {
     Scratch = 5,
     /// A fault record found no room.
     Fault = 6,
+    /// A firing whose program could not run, because the kernel was running it on that CPU already; counted by the kernel for
+    /// each program, not in the drops map.
+    Missed = 7,
 }
 
 impl Drop {
-    /// Number of causes.
+    /// Number of causes that generated code counts.
     pub const COUNT: u32 = 7;
-    /// All causes, in the order of their counters.
+    /// The causes that generated code counts, in the order of their counters.
     pub const ALL: [Drop; 7] =
         [Drop::Data, Drop::Control, Drop::Aggregation, Drop::Dynamic, Drop::Thread, Drop::Scratch, Drop::Fault];
 }

@@ -256,7 +256,7 @@ pub enum Builtin {
     CurThread,
     /// The number of the probe that fired.
     ProbeId,
-    /// The number of the enabling: clause and probe (`epid`).
+    /// The number of the enabling, `epid`: the clause's number, from 1 ([`ClauseId`] + 1).
     Epid,
     /// The return address in the kernel, by a stack walk.
     Caller,

@@ -57,6 +57,44 @@ pub struct Status {
     pub inner_pid: u32,
 }
 
+/// The calling process's own numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OwnIds {
+    /// Process.
+    pub pid: u32,
+    /// Parent process.
+    pub ppid: u32,
+    /// Process group.
+    pub pgid: u32,
+    /// Session.
+    pub sid: u32,
+    /// Real user.
+    pub uid: u32,
+    /// Effective user.
+    pub euid: u32,
+    /// Real group.
+    pub gid: u32,
+    /// Effective group.
+    pub egid: u32,
+}
+
+/// Asks for the calling process's own numbers.
+pub fn own_ids() -> OwnIds {
+    // SAFETY: none of these calls has preconditions, and none can fail for the calling process.
+    unsafe {
+        OwnIds {
+            pid: libc::getpid() as u32,
+            ppid: libc::getppid() as u32,
+            pgid: libc::getpgrp() as u32,
+            sid: libc::getsid(0) as u32,
+            uid: libc::getuid(),
+            euid: libc::geteuid(),
+            gid: libc::getgid(),
+            egid: libc::getegid(),
+        }
+    }
+}
+
 impl System {
     /// Reads the memory map of a process.
     pub fn maps(&self, pid: u32) -> Result<Vec<Mapping>> {

@@ -12,6 +12,7 @@ pub fn drop_tag(cause: Drop) -> &'static str {
         Drop::Dynamic | Drop::Thread => "DTRACEDROP_DYNAMIC",
         Drop::Scratch => "DTRACEDROP_SCRATCH",
         Drop::Fault => "DTRACEDROP_DBLERROR",
+        Drop::Missed => "DTRACEDROP_MISSED",
     }
 }
 
@@ -25,6 +26,7 @@ pub fn drop_name(cause: Drop) -> &'static str {
         Drop::Thread => "thread",
         Drop::Scratch => "scratch",
         Drop::Fault => "fault",
+        Drop::Missed => "missed",
     }
 }
 
@@ -39,6 +41,7 @@ pub fn drop_text(drops: &DropCount, style: &Style) -> String {
         Drop::Thread => "thread-local variable drop",
         Drop::Scratch => "scratch space drop",
         Drop::Fault => "fault report drop",
+        Drop::Missed => "missed firing",
     };
     let plural = if drops.count == 1 { "" } else { "s" };
     // DTrace counts variables for all CPUs together and does not say where.
@@ -66,6 +69,7 @@ pub fn drop_note(cause: Drop) -> &'static str {
         }
         Drop::Scratch => "too many probes were interrupted by others on one CPU: their firings did nothing",
         Drop::Fault => "more faults came than could be reported: correct the ones that were",
+        Drop::Missed => "the kernel did not run a program while the same CPU was in it already: these firings are in no count",
     }
 }
 
@@ -91,8 +95,7 @@ pub fn fault_name(code: u32) -> &'static str {
 fn fault_detail(fault: &Fault) -> String {
     match fault.code {
         1 if fault.value == u64::MAX => String::new(),
-        1 | 2 | 9 => format!(" (0x{:x})", fault.value),
-        10 => format!(" (0x{:x})", fault.value),
+        1 | 2 | 9 | 10 => format!(" (0x{:x})", fault.value),
         11 => format!(" ({})", fault.value as i64),
         _ => String::new(),
     }
@@ -107,6 +110,7 @@ pub fn fault_text(program: &Program, fault: &Fault, style: &Style) -> String {
         None => (0, "<unknown probe>".into()),
     };
     let action = match fault.action {
+        0 if style.dropin => String::new(),
         0 => " in predicate".to_string(),
         n => format!(" in action #{n}"),
     };

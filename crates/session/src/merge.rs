@@ -25,6 +25,8 @@ pub struct Merge {
     heads: Vec<Head>,
     /// Since when a record that is being written holds the others back.
     held: Option<u64>,
+    /// How many records have been handed out.
+    pub records: u64,
 }
 
 impl Merge {
@@ -40,7 +42,7 @@ impl Merge {
         }
         rings.push(Ring::new(map(layout.control_ring)?)?);
         let heads = vec![Head::Unknown; rings.len()];
-        Ok(Merge { rings, heads, held: None })
+        Ok(Merge { rings, heads, held: None, records: 0 })
     }
 
     /// The control ring, to wait on.
@@ -108,6 +110,7 @@ impl Merge {
                         }
                         let go_on = f(bytes);
                         ring.pop();
+                        self.records += 1;
                         if !go_on {
                             return true;
                         }

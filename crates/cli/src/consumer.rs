@@ -1,0 +1,111 @@
+//! Writes what a session finds: the renderer, the output file, and when to stop.
+
+use crate::args::{Args, Face, Format};
+use anyhow::{Context as _, Result};
+use probity::Consumer;
+use probity::compiler::Options;
+use probity::kernel::{Error, Signals};
+use probity::output::{Aggregations, Context, Event, Json, Renderer, Sort, Style, Text};
+use std::io::{self, BufWriter, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// The consumer of the command.
+pub struct Printer {
+    renderer: Box<dyn Renderer>,
+    out: BufWriter<Box<dyn Write>>,
+    /// Dropped at the first signal, so that a second one ends the process at once.
+    signals: Option<Signals>,
+    /// The reader of our output has gone away.
+    pub closed: bool,
+}
+
+/// Opens the output.
+pub fn open(args: &Args, options: &Options) -> Result<Printer> {
+    let dropin = args.face == Face::Dtrace;
+    let mut style = if dropin { Style::dtrace() } else { Style::default() };
+    style.quiet = options.quiet;
+    style.flowindent = options.flowindent;
+    style.rawbytes = options.rawbytes;
+    style.droptags = options.droptags;
+    style.sort = Sort {
+        key: options.aggsortkey,
+        keypos: options.aggsortkeypos as u32,
+        pos: options.aggsortpos as u32,
+        reverse: options.aggsortrev,
+        ..style.sort
+    };
+    let renderer: Box<dyn Renderer> = match args.format {
+        Format::Text => Box::new(Text::new(style)),
+        Format::Json => Box::new(Json::new(style)),
+    };
+    let out: Box<dyn Write> = match &args.output {
+        Some(path) => {
+            let file = std::fs::File::options().append(true).create(true).open(path);
+            Box::new(file.with_context(|| format!("failed to open output file '{path}'"))?)
+        }
+        None => Box::new(io::stdout()),
+    };
+    let signals = Signals::new(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP]).context("cannot wait for signals")?;
+    Ok(Printer { renderer, out: BufWriter::with_capacity(1 << 16, out), signals: Some(signals), closed: false })
+}
+
+impl Printer {
+    /// What becomes readable when a signal arrives.
+    pub fn signals(&self) -> Option<BorrowedFd<'_>> {
+        self.signals.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Prints the aggregations that were not printed yet.
+    pub fn finish(&mut self, cx: &Context<'_>, aggs: &mut Aggregations) -> Result<(), Error> {
+        let result = self.renderer.finish(cx, aggs, &mut self.out);
+        self.check(result)?;
+        self.turn()
+    }
+
+    /// A closed pipe is no error: it ends the run quietly.
+    fn check(&mut self, result: io::Result<()>) -> Result<(), Error> {
+        match result {
+            Ok(()) => Ok(()),
+            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => {
+                self.closed = true;
+                Ok(())
+            }
+            Err(e) => Err(Error::io(e, "cannot write the output")),
+        }
+    }
+}
+
+impl Consumer for Printer {
+    fn event(&mut self, cx: &Context<'_>, event: &Event, aggs: &mut Aggregations) -> Result<(), Error> {
+        if self.closed {
+            return Ok(());
+        }
+        if !matches!(event, Event::Record(_)) {
+            // What is said on the other stream should not overtake what was printed before it.
+            let result = self.out.flush();
+            self.check(result)?;
+        }
+        let result = self.renderer.event(cx, event, aggs, &mut self.out, &mut io::stderr());
+        self.check(result)
+    }
+
+    fn turn(&mut self) -> Result<(), Error> {
+        if self.closed {
+            return Ok(());
+        }
+        let result = self.renderer.flush(&mut self.out).and_then(|()| self.out.flush());
+        self.check(result)
+    }
+
+    fn interrupted(&mut self) -> bool {
+        let arrived = self.signals.as_ref().is_none_or(|s| s.take().is_some());
+        if arrived {
+            self.signals = None;
+        }
+        arrived
+    }
+
+    fn closed(&self) -> bool {
+        self.closed
+    }
+}

@@ -1,0 +1,63 @@
+//! `-l`: probes in DTrace's columns. Creates nothing in the system (G4).
+
+use crate::args::Args;
+use anyhow::{Result, bail};
+use probity::World;
+use probity::compiler::{Env, Input};
+use probity::ir::{Probe, ProbeDesc, TypeTable};
+use probity::kernel::System;
+use std::io::{self, BufWriter, Write};
+
+/// Lists the probes that the input names, or all.
+pub fn list(args: &Args, sys: &System, input: &Input) -> Result<u8> {
+    let world = World::new(sys);
+    let mut out = BufWriter::new(io::stdout());
+    let mut count = 0u64;
+    let result = head(&mut out).and_then(|()| {
+        let mut failure = Ok(());
+        let mut show = |probe: Probe| {
+            count += 1;
+            if failure.is_ok() {
+                failure = line(&mut out, &world, &probe, args.verbose);
+            }
+        };
+        if input.sources.is_empty() {
+            // Every provider that can say something does; the others' reasons are not asked for here.
+            let _ = world.probes(&ProbeDesc::default(), &mut show);
+        } else {
+            let (probes, diagnostics) = probity::compiler::probes(input, &world);
+            crate::run::complain(args, input, &diagnostics);
+            probes.into_iter().for_each(&mut show);
+        }
+        failure.and_then(|()| out.flush())
+    });
+    match result {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => bail!("cannot write the list: {e}"),
+        _ => Ok(u8::from(count == 0)),
+    }
+}
+
+fn head(out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{:>5} {:>10} {:>17} {:>33} NAME", "ID", "PROVIDER", "MODULE", "FUNCTION")
+}
+
+fn line(out: &mut dyn Write, world: &World<'_>, probe: &Probe, verbose: bool) -> io::Result<()> {
+    let d = &probe.desc;
+    writeln!(out, "{:>5} {:>10} {:>17} {:>33} {}", probe.id, d.provider, d.module, d.function, d.name)?;
+    if !verbose {
+        return Ok(());
+    }
+    let mut types = TypeTable::default();
+    writeln!(out, "\n\tArgument Types")?;
+    match world.signature(probe, true, &mut types) {
+        Ok(signature) if signature.args.is_empty() => writeln!(out, "\t\tNone")?,
+        Ok(signature) => {
+            for (i, arg) in signature.args.iter().enumerate() {
+                let name = if arg.name.is_empty() { String::new() } else { format!("  ({})", arg.name) };
+                writeln!(out, "\t\targs[{i}]: {}{name}", types.name(arg.ty))?;
+            }
+        }
+        Err(e) => writeln!(out, "\t\tnot known: {}", e.message)?,
+    }
+    writeln!(out)
+}

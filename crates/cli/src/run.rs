@@ -1,0 +1,120 @@
+//! One run: compile, trace, print, and the exit status.
+
+use crate::args::{Args, Face};
+use crate::{consumer, help, list, question};
+use anyhow::{Result, bail};
+use probity::compiler::{Compiled, Input};
+use probity::kernel::System;
+use probity::syntax::{Diagnostic, Sources, render_dtrace, render_pretty};
+use probity::{Consumer as _, Outcome, SystemSymbols, Targets};
+use std::io::{IsTerminal, Write};
+use std::os::fd::AsFd;
+
+/// Does what the arguments ask; the exit status, or an error that is printed unless it is empty.
+pub fn run(args: &Args) -> Result<u8> {
+    let sys = System::live();
+    let mut targets = Targets::default();
+    if args.sources.is_empty() && !args.list {
+        if args.pids.is_empty() && args.commands.is_empty() {
+            help::usage(args.face);
+            return Ok(2);
+        }
+        bail!("no probes specified");
+    }
+    let input = question::build(args, &sys, &mut targets)?;
+    if args.list {
+        return list::list(args, &sys, &input);
+    }
+    let compiled = compile(args, &sys, &input)?;
+    if args.disassemble {
+        let listing = probity::compiler::listing(&compiled.object, &compiled.layout, &compiled.program);
+        let _ = std::io::stdout().write_all(listing.as_bytes());
+    }
+    if args.check {
+        return Ok(0);
+    }
+    announce(args, &input, &compiled);
+    let symbols = SystemSymbols::default();
+    let mut session = probity::start(&sys, &compiled, &symbols)?;
+    for attachment in session.attachments() {
+        for (probe, why) in &attachment.skipped {
+            help::complain(help::name(args.face), &format!("{probe} is not traced: {why}"));
+        }
+        if args.verbose && args.face == Face::Probity && !attachment.how.is_empty() {
+            help::complain("probity", &attachment.how);
+        }
+    }
+    // From here on signals end the tracing in order; before, they simply end the process, which leaves nothing behind.
+    let mut printer = consumer::open(args, &compiled.options)?;
+    session.begin(&mut printer)?;
+    targets.release()?;
+    let wake = printer.signals().map(|fd| fd.try_clone_to_owned()).transpose()?;
+    let outcome = session.run(&mut printer, &mut targets, wake.as_ref().map(AsFd::as_fd))?;
+    let late = session.stop(&mut printer)?;
+    let (cx, aggs) = session.aggregations()?;
+    printer.finish(&cx, aggs)?;
+    printer.turn()?;
+    Ok(match (outcome, late) {
+        (Outcome::Exit(status), _) | (_, Some(status)) => status as u8,
+        (Outcome::Targets, None) if args.face == Face::Probity => child_status(&targets),
+        _ => 0,
+    })
+}
+
+/// The command's own status; a signal is 128 + its number, as shells say it.
+fn child_status(targets: &Targets) -> u8 {
+    use std::os::unix::process::ExitStatusExt;
+    targets.status().map_or(0, |s| s.code().or(s.signal().map(|n| 128 + n)).unwrap_or(1) as u8)
+}
+
+/// Compiles, or prints the diagnostics and fails with an error that has no text.
+fn compile(args: &Args, sys: &System, input: &Input) -> Result<Compiled> {
+    let (compiled, diagnostics) = probity::compile(sys, input);
+    complain(args, input, &diagnostics);
+    match compiled {
+        Some(compiled) => Ok(compiled),
+        None => bail!(""),
+    }
+}
+
+/// Prints diagnostics: with the source line, or as DTrace does.
+pub fn complain(args: &Args, input: &Input, diagnostics: &[Diagnostic]) {
+    // The compiler adds the sources in this order, so spans mean the same here.
+    let mut sources = Sources::new();
+    for source in &input.sources {
+        sources.add(source.origin.clone(), source.text.clone());
+    }
+    let colour = std::io::stderr().is_terminal();
+    for diagnostic in diagnostics {
+        match args.face {
+            Face::Probity => help::say(&render_pretty(diagnostic, &sources, colour)),
+            Face::Dtrace => help::say(&render_dtrace(diagnostic, &sources, input.options.errtags)),
+        }
+        // DTrace stops at the first.
+        if args.face == Face::Dtrace && diagnostic.is_error() {
+            break;
+        }
+    }
+}
+
+/// Says how many probes each description matched, unless quiet.
+fn announce(args: &Args, input: &Input, compiled: &Compiled) {
+    if compiled.options.quiet {
+        return;
+    }
+    use probity::syntax::Origin;
+    for (i, source) in input.sources.iter().enumerate() {
+        let count = compiled.matched(i as u32);
+        let plural = if count == 1 { "" } else { "s" };
+        let what = match &source.origin {
+            Origin::File(path) | Origin::Library(path) => format!("script '{path}'"),
+            Origin::Flag(_) => format!("description '{}'", description(&source.text)),
+        };
+        help::complain(help::name(args.face), &format!("{what} matched {count} probe{plural}"));
+    }
+}
+
+/// The probe description at the head of a flag's text.
+fn description(text: &str) -> &str {
+    text.find(['{', '\n']).or_else(|| text.find(" /")).map_or(text, |end| &text[..end])
+}

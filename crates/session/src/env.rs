@@ -1,0 +1,113 @@
+//! The compiler's environment, answered from the running system: probes and signatures from the providers, types from the
+//! kernel's BTF. Creates nothing (G4).
+
+use probity_compiler::{Env, EnvError};
+use probity_ir::{Probe, ProbeDesc, Signature, Space, TypeId, TypeKind, TypeTable};
+use probity_kernel::{Error, Kind, System};
+use probity_providers::{PROVIDERS, Provider, kernel_btf};
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+/// Numbers of probes that have none of their own (those of user programs) start here.
+const DYNAMIC_IDS: u32 = 1_000_000;
+
+/// The running system.
+pub struct World<'a> {
+    sys: &'a System,
+    ids: RefCell<HashMap<ProbeDesc, u32>>,
+}
+
+impl<'a> World<'a> {
+    /// The system as `sys` sees it.
+    pub fn new(sys: &'a System) -> World<'a> {
+        World { sys, ids: RefCell::default() }
+    }
+
+    /// The probe with its number: the provider's own, or the next free one, the same each time it is asked for.
+    fn number(&self, provider: &dyn Provider, desc: ProbeDesc) -> Probe {
+        let mut id = provider.id(self.sys, &desc);
+        if id == 0 {
+            let mut ids = self.ids.borrow_mut();
+            let next = DYNAMIC_IDS + ids.len() as u32;
+            id = *ids.entry(desc.clone()).or_insert(next);
+        }
+        Probe { id, desc }
+    }
+}
+
+/// The provider that serves a probe's full name.
+pub(crate) fn provider_of(probe: &ProbeDesc) -> Result<&'static dyn Provider, Error> {
+    let none = || Error::new(Kind::NotFound, format!("no provider serves {probe}"));
+    PROVIDERS.iter().copied().find(|p| p.serves(&probe.provider)).ok_or_else(none)
+}
+
+/// Says a provider's or the kernel's error in the compiler's terms.
+fn env_error(error: &Error) -> EnvError {
+    let text = error.to_string();
+    EnvError { tag: None, message: text, help: None }
+}
+
+impl Env for World<'_> {
+    fn probes(&self, pattern: &ProbeDesc, found: &mut dyn FnMut(Probe)) -> Result<(), EnvError> {
+        let mut failure = None;
+        let mut any = false;
+        for provider in PROVIDERS.iter().copied().filter(|p| p.serves(&pattern.provider)) {
+            let mut report = |desc| {
+                any = true;
+                found(self.number(provider, desc));
+            };
+            if let Err(e) = provider.probes(self.sys, pattern, &mut report) {
+                failure.get_or_insert(e);
+            }
+        }
+        match failure {
+            // With a wide pattern one provider may be unavailable while others answer.
+            Some(e) if !any || !pattern.provider.is_empty() && !probity_ir::is_glob(&pattern.provider) => {
+                Err(env_error(&e))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn probe_by_id(&self, id: u32) -> Result<Option<Probe>, EnvError> {
+        let mut hit = None;
+        self.probes(&ProbeDesc::default(), &mut |p| {
+            if p.id == id {
+                hit = Some(p);
+            }
+        })?;
+        Ok(hit)
+    }
+
+    fn signature(&self, probe: &Probe, typed: bool, types: &mut TypeTable) -> Result<Signature, EnvError> {
+        provider_of(&probe.desc)
+            .and_then(|p| p.signature(self.sys, &probe.desc, typed, types))
+            .map_err(|e| env_error(&e))
+    }
+
+    fn kernel_type(&self, _module: &str, keyword: &str, name: &str, types: &mut TypeTable) -> Option<TypeId> {
+        let keyword = if keyword.is_empty() { "typedef" } else { keyword };
+        kernel_btf(self.sys)?.import_named(keyword, name, types, Space::Kernel).ok().flatten()
+    }
+
+    fn complete(&self, ty: TypeId, types: &mut TypeTable) -> bool {
+        let forward = matches!(types.get(types.resolve(ty)), TypeKind::Forward { .. });
+        forward && kernel_btf(self.sys).is_some_and(|btf| btf.complete(types, ty).unwrap_or(false))
+    }
+
+    fn kernel_symbol(&self, _module: &str, name: &str, _types: &mut TypeTable) -> Option<(u64, Option<TypeId>)> {
+        let text = self.sys.read("proc/kallsyms").ok()?;
+        let line = text.lines().find(|l| l.split_ascii_whitespace().nth(2) == Some(name))?;
+        let addr = u64::from_str_radix(line.split(' ').next()?, 16).ok().filter(|&a| a != 0)?;
+        Some((addr, None))
+    }
+
+    fn near_probes(&self, pattern: &ProbeDesc) -> Vec<String> {
+        probity_providers::near(self.sys, pattern)
+    }
+
+    fn ncpu(&self) -> u32 {
+        // Maps are laid out by number, so the highest possible CPU decides, not how many there are.
+        self.sys.possible_cpus().ok().and_then(|c| c.iter().max().copied()).map_or(1, |m| m + 1)
+    }
+}

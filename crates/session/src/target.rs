@@ -1,0 +1,74 @@
+//! The processes that a question is about: commands started for it (`-c`) and processes it was pointed at (`-p`).
+
+use probity_kernel::child::{Child, split_words};
+use probity_kernel::process::Process;
+use probity_kernel::{Error, Kind, Poller, System};
+use std::process::ExitStatus;
+
+/// The targets of a session, in the order they were named. Dropping it before [`Targets::release`] kills held commands.
+#[derive(Default)]
+pub struct Targets {
+    children: Vec<(Child, Option<ExitStatus>)>,
+    processes: Vec<Process>,
+}
+
+impl Targets {
+    /// Starts a command and holds it where its libraries are mapped and nothing of its own has run.
+    pub fn spawn(&mut self, sys: &System, command: &str) -> Result<u32, Error> {
+        let words = split_words(command)?;
+        if words.is_empty() {
+            return Err(Error::new(Kind::Invalid, "the command is empty"));
+        }
+        let mut child = Child::spawn(&words)?;
+        child.run_to_entry(sys)?;
+        let pid = child.pid();
+        self.children.push((child, None));
+        Ok(pid)
+    }
+
+    /// Takes a running process as a target.
+    pub fn grab(&mut self, pid: u32) -> Result<u32, Error> {
+        self.processes.push(Process::grab(pid)?);
+        Ok(pid)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.children.is_empty() && self.processes.is_empty()
+    }
+
+    /// Lets the commands run.
+    pub fn release(&mut self) -> Result<(), Error> {
+        self.children.iter_mut().try_for_each(|(child, _)| child.detach())
+    }
+
+    /// Watches for the targets' end; tokens count up from `first`.
+    pub(crate) fn watch(&self, poller: &Poller, first: u64) -> Result<(), Error> {
+        let mut token = first;
+        for (child, _) in &self.children {
+            poller.add(child, token)?;
+            token += 1;
+        }
+        for process in &self.processes {
+            poller.add(process, token)?;
+            token += 1;
+        }
+        Ok(())
+    }
+
+    /// Whether there were targets and all have ended.
+    pub(crate) fn all_ended(&mut self) -> Result<bool, Error> {
+        for (child, status) in &mut self.children {
+            if status.is_none() {
+                *status = child.try_wait()?;
+            }
+        }
+        let ended = self.children.iter().all(|(_, s)| s.is_some()) && self.processes.iter().all(|p| !p.is_alive());
+        Ok(!self.is_empty() && ended)
+    }
+
+    /// The exit status of the first command, if it has ended.
+    pub fn status(&self) -> Option<ExitStatus> {
+        self.children.first().and_then(|(_, status)| *status)
+    }
+}
