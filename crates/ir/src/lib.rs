@@ -12,6 +12,7 @@ pub mod layout;
 pub mod location;
 pub mod probe;
 pub mod program;
+pub mod text;
 pub mod types;
 
 pub use action::*;

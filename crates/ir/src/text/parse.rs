@@ -345,8 +345,14 @@ fn unit(items: &mut Items<'_>) -> Result<Unit> {
 
 fn code(items: &mut Items<'_>) -> Result<ClauseCode> {
     let clause = ClauseId(items.id("c")?);
-    let mut code =
-        ClauseCode { clause, probes: Vec::new(), exprs: Vec::new(), temps: Vec::new(), predicate: None, body: Vec::new() };
+    let mut code = ClauseCode {
+        clause,
+        probes: Vec::new(),
+        exprs: Vec::new(),
+        temps: Vec::new(),
+        predicate: None,
+        body: Vec::new(),
+    };
     while items.peek().is_some() {
         let mut part = items.list()?;
         let first = part.peek().and_then(Node::as_atom).unwrap_or_default();
@@ -426,14 +432,10 @@ fn stmt(items: &mut Items<'_>) -> Result<Stmt> {
     let found = match items.atom()? {
         "set-temp" => Stmt::SetTemp(temp(&mut items)?, expr_id(&mut items)?),
         "set" => Stmt::SetVar(VarId(items.id("v")?), expr_id(&mut items)?),
-        "add" => Stmt::AddVar {
-            var: VarId(items.id("v")?),
-            by: expr_id(&mut items)?,
-            old: optional(&mut items, temp)?,
-        },
-        "set-elem" => {
-            Stmt::SetElem(ArrayId(items.id("a")?), items.list()?.rest(expr_id)?, expr_id(&mut items)?)
+        "add" => {
+            Stmt::AddVar { var: VarId(items.id("v")?), by: expr_id(&mut items)?, old: optional(&mut items, temp)? }
         }
+        "set-elem" => Stmt::SetElem(ArrayId(items.id("a")?), items.list()?.rest(expr_id)?, expr_id(&mut items)?),
         "add-elem" => Stmt::AddElem {
             array: ArrayId(items.id("a")?),
             key: items.list()?.rest(expr_id)?,
@@ -490,9 +492,7 @@ fn location(items: &mut Items<'_>) -> Result<Location> {
             size: items.number()?,
             signed: items.word(SIGNS)?,
         },
-        "narrow" => {
-            Location::Narrow { of: inner(&mut items)?, size: items.number()?, signed: items.word(SIGNS)? }
-        }
+        "narrow" => Location::Narrow { of: inner(&mut items)?, size: items.number()?, signed: items.word(SIGNS)? },
         "address" => Location::Address { base: inner(&mut items)?, offset: items.number()? },
         "data-loc" => Location::DataLoc { offset: items.number()? },
         "ctx-address" => Location::CtxAddress { offset: items.number()? },

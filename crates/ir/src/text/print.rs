@@ -117,8 +117,7 @@ fn array(i: usize, array: &Array) -> Node {
 
 fn agg(i: usize, agg: &Agg) -> Node {
     let key = agg.key.iter().map(|(val, show)| list![*val, self::show(show)]).collect();
-    let mut items =
-        vec!["agg".into(), format!("@{i}").into(), Node::text(&agg.name), func(agg.func), Node::list(key)];
+    let mut items = vec!["agg".into(), format!("@{i}").into(), Node::text(&agg.name), func(agg.func), Node::list(key)];
     if agg.resettable {
         items.push("resettable".into());
     }
@@ -334,8 +333,7 @@ fn expr(i: usize, expr: &Expr, program: &Program) -> Node {
         Expr::ProbeText(part) => vec!["probe-text".into(), self::part(*part).into()],
         Expr::ProbeIndex => vec!["probe-index".into()],
         Expr::ReadStr { addr, space, cap, max } => {
-            let mut items =
-                vec!["read-str".into(), (*addr).into(), self::space(*space).into(), Node::from(*cap)];
+            let mut items = vec!["read-str".into(), (*addr).into(), self::space(*space).into(), Node::from(*cap)];
             items.extend(max.map(Node::from));
             items
         }
@@ -357,14 +355,11 @@ fn stmt(stmt: &Stmt, program: &Program) -> Node {
     match stmt {
         Stmt::SetTemp(id, value) => list!["set-temp", temp(*id), *value],
         Stmt::SetVar(id, value) => list!["set", var_ref(*id, program), *value],
-        Stmt::AddVar { var, by, old } => {
-            with_old(vec!["add".into(), var_ref(*var, program).into(), (*by).into()], old)
-        }
+        Stmt::AddVar { var, by, old } => with_old(vec!["add".into(), var_ref(*var, program).into(), (*by).into()], old),
         Stmt::SetElem(id, key, value) => list!["set-elem", array_ref(*id, program), exprs(key), *value],
-        Stmt::AddElem { array, key, by, old } => with_old(
-            vec!["add-elem".into(), array_ref(*array, program).into(), exprs(key), (*by).into()],
-            old,
-        ),
+        Stmt::AddElem { array, key, by, old } => {
+            with_old(vec!["add-elem".into(), array_ref(*array, program).into(), exprs(key), (*by).into()], old)
+        }
         Stmt::CopyIn { dst, addr, len, max, space } => {
             list!["copyin", temp(*dst), *addr, *len, *max, self::space(*space)]
         }
