@@ -90,7 +90,11 @@ pub(crate) fn read(lexer: &mut Lexer<'_>, lo: usize, hi: usize, kind: SpecKind) 
         return match id {
             Some(kind) => Some(ProbeSpec { kind, text, span }),
             None => {
-                let message = format!("`{text}` is no probe number: those are 1 to {}", u32::MAX);
+                let message = if text.contains('-') {
+                    format!("`{text}` is no range of probe numbers: those count up, from 1")
+                } else {
+                    format!("`{text}` is no probe number: those are 1 to {}", u32::MAX)
+                };
                 lexer.report(Diagnostic::error(tags::D_PDESC_INVAL, span, message));
                 None
             }
@@ -109,7 +113,8 @@ pub(crate) fn read(lexer: &mut Lexer<'_>, lo: usize, hi: usize, kind: SpecKind) 
     let most = kind.fields();
     if fields.len() > most {
         let extra = if most == 4 { "" } else { " after this flag" };
-        let message = format!("a probe description has up to {most} fields{extra}, `{text}` has {}", fields.len());
+        let unit = if most == 1 { "field" } else { "fields" };
+        let message = format!("a probe description has up to {most} {unit}{extra}, `{text}` has {}", fields.len());
         let diag = Diagnostic::error(tags::D_PDESC_INVAL, span, message)
             .help("the fields are provider:module:function:name; write `\\:` for a colon inside one");
         lexer.report(diag);

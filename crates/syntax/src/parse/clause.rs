@@ -79,6 +79,7 @@ impl Parser<'_> {
     /// `{ … }`
     pub(super) fn block(&mut self) -> Parsed<Block> {
         let open = self.expect(P::LBrace, "")?;
+        let depth = self.braces;
         let mut stmts = Vec::new();
         loop {
             while self.eat(P::Semi) {}
@@ -86,8 +87,9 @@ impl Parser<'_> {
                 break;
             }
             if self.tok().kind == Tok::Eof {
+                let first = !self.ended;
                 let failed = self.expected("`}` to close this block");
-                if let Some(diag) = self.lx.diags.last_mut() {
+                if let Some(diag) = self.lx.diags.last_mut().filter(|_| first) {
                     diag.notes.push(crate::diag::Note { span: Some(open), message: "the block begins here".into() });
                 }
                 return Err(failed);
@@ -95,7 +97,7 @@ impl Parser<'_> {
             match self.statement() {
                 Ok(stmt) => stmts.push(stmt),
                 Err(Failed) if self.fatal => return Err(Failed),
-                Err(Failed) => self.recover(true),
+                Err(Failed) => self.recover(depth),
             }
         }
         let close = self.bump().span;

@@ -64,6 +64,15 @@ fn unary_op(punct: P) -> Option<UnaryOp> {
     })
 }
 
+/// A left operand and its operator.
+struct Waiting {
+    left: Expr,
+    height: u32,
+    op: BinaryOp,
+    op_span: Span,
+    strength: u8,
+}
+
 /// Splits `` mod`sym `` at its last backquote.
 pub(super) fn symbol(text: &str) -> Symbol {
     match text.rsplit_once('`') {
@@ -111,7 +120,7 @@ impl Parser<'_> {
 
     /// An expression without assignments and commas outside of brackets.
     pub(super) fn ternary(&mut self) -> Parsed<Expr> {
-        let cond = self.binary(1)?;
+        let cond = self.binary()?;
         if !self.is(P::Question) {
             return Ok(cond);
         }
@@ -134,21 +143,31 @@ impl Parser<'_> {
         self.node(kind, span, height)
     }
 
-    fn binary(&mut self, weakest: u8) -> Parsed<Expr> {
-        let mut left = self.unary()?;
+    /// Operands and binary operators. The operators that wait for their right operand are on a list, not on the
+    /// stack: recursion over eleven precedences at every parenthesis would cost much of it.
+    fn binary(&mut self) -> Parsed<Expr> {
+        let mut waiting: Vec<Waiting> = Vec::new();
+        let mut right = self.unary()?;
         loop {
-            let Tok::Punct(punct) = self.tok().kind else { return Ok(left) };
-            let Some((op, strength)) = binary_op(punct) else { return Ok(left) };
-            if strength < weakest || (punct == P::Slash && self.slash_closes()) {
-                return Ok(left);
+            let next = self.binary_operator();
+            let strength = next.map_or(0, |(_, strength)| strength);
+            while let Some(Waiting { left, height, op, op_span, .. }) = waiting.pop_if(|w| w.strength >= strength) {
+                let span = left.span.to(right.span);
+                let kind = ExprKind::Binary { op, op_span, left: Box::new(left), right: Box::new(right) };
+                right = self.node(kind, span, height.max(self.height))?;
             }
+            let Some((op, strength)) = next else { return Ok(right) };
             let height = self.height;
             let op_span = self.bump().span;
-            let right = self.binary(strength + 1)?;
-            let span = left.span.to(right.span);
-            let kind = ExprKind::Binary { op, op_span, left: Box::new(left), right: Box::new(right) };
-            left = self.node(kind, span, height.max(self.height))?;
+            waiting.push(Waiting { left: right, height, op, op_span, strength });
+            right = self.unary()?;
         }
+    }
+
+    fn binary_operator(&mut self) -> Option<(BinaryOp, u8)> {
+        let Tok::Punct(punct) = self.tok().kind else { return None };
+        let found = binary_op(punct)?;
+        if punct == P::Slash && self.slash_closes() { None } else { Some(found) }
     }
 
     fn unary(&mut self) -> Parsed<Expr> {
@@ -169,13 +188,7 @@ impl Parser<'_> {
                     return self.node(ExprKind::Unary { op, operand: Box::new(operand) }, span, self.height);
                 }
                 if *punct == P::LParen && self.starts_cast() {
-                    self.bump();
-                    let (ty, type_height) = self.bracketed(Self::type_name)?;
-                    self.expect(P::RParen, "after the type")?;
-                    let operand = self.unary()?;
-                    let span = lo.to(operand.span);
-                    let kind = ExprKind::Cast { ty: Box::new(ty), operand: Box::new(operand) };
-                    return self.node(kind, span, self.height.max(type_height));
+                    return self.cast();
                 }
                 self.postfix()
             }
@@ -191,6 +204,16 @@ impl Parser<'_> {
             },
             _ => self.postfix(),
         }
+    }
+
+    fn cast(&mut self) -> Parsed<Expr> {
+        let lo = self.bump().span;
+        let (ty, type_height) = self.bracketed(Self::type_name)?;
+        self.expect(P::RParen, "after the type")?;
+        let operand = self.unary()?;
+        let span = lo.to(operand.span);
+        let kind = ExprKind::Cast { ty: Box::new(ty), operand: Box::new(operand) };
+        self.node(kind, span, self.height.max(type_height))
     }
 
     fn sizeof(&mut self) -> Parsed<Expr> {

@@ -22,8 +22,11 @@ use crate::span::{SourceId, Span};
 use crate::token::{self, P, Tok, Token};
 use crate::{pragma, probespec, tags};
 
-/// No expression is higher than this, and no statement, declaration or parenthesis is nested deeper.
+/// No expression is higher than this, and no statement or declaration is nested deeper.
 pub const MAX_DEPTH: u32 = 256;
+
+/// How deep reading may nest; a parenthesis counts twice. An unoptimised build then stays within 1.6 MiB of stack.
+const MAX_NEST: u32 = 200;
 
 /// Reading stops after so many errors.
 const MAX_ERRORS: usize = 50;
@@ -95,11 +98,13 @@ pub fn parse_clause_flag(
         pos: 0,
         cur: None,
         prev: Span::new(source, 0, 0),
+        braces: 0,
         nest: 0,
         height: 0,
         type_height: 0,
         in_predicate: false,
         fatal: false,
+        ended: false,
         types: HashSet::new(),
         idents: HashSet::new(),
         items: Vec::new(),
@@ -129,6 +134,8 @@ struct Parser<'a> {
     cur: Option<Token>,
     /// The last token taken.
     prev: Span,
+    /// Braces that are open in this item.
+    braces: u32,
     nest: u32,
     /// Of the expression read last.
     height: u32,
@@ -137,6 +144,8 @@ struct Parser<'a> {
     /// A `/` may close the predicate here: outside of parentheses and brackets.
     in_predicate: bool,
     fatal: bool,
+    /// The end of the text has been reported to come too early; it is no better news the second time.
+    ended: bool,
     /// Typedefs of the program.
     types: HashSet<String>,
     /// Identifiers that have been used as variables; they are no types any more.
@@ -161,6 +170,11 @@ impl Parser<'_> {
         let token = self.cur.take().unwrap_or(Token { kind: Tok::Eof, span: self.prev });
         self.pos = token.span.hi as usize;
         self.prev = token.span;
+        match token.kind {
+            Tok::Punct(P::LBrace) => self.braces += 1,
+            Tok::Punct(P::RBrace) => self.braces = self.braces.saturating_sub(1),
+            _ => {}
+        }
         token
     }
 
@@ -249,25 +263,29 @@ impl Parser<'_> {
 
     /// Reports that something else stands where `what` should.
     fn expected(&mut self, what: &str) -> Failed {
-        let token = self.tok().clone();
-        let found = match &token.kind {
-            Tok::Eof => "the end of the text".to_string(),
-            _ => {
-                let text = self.lx.text.get(token.span.range()).unwrap_or("");
-                let mut shown: String = text.chars().take(32).take_while(|c| *c != '\n').collect();
-                if shown.len() < text.len() {
-                    shown.push('…');
-                }
-                format!("`{shown}`")
+        let Token { kind, mut span } = self.tok().clone();
+        let found = if kind == Tok::Eof {
+            if std::mem::replace(&mut self.ended, true) {
+                return Failed;
             }
+            // Behind the last token, not behind the white space after it: that is where something is missing.
+            span = self.prev.end();
+            "the end of the text".to_string()
+        } else {
+            let text = self.lx.text.get(span.range()).unwrap_or("");
+            let mut shown: String = text.chars().take(32).take_while(|c| *c != '\n').collect();
+            if shown.len() < text.len() {
+                shown.push('…');
+            }
+            format!("`{shown}`")
         };
-        let diag = Diagnostic::error(tags::D_SYNTAX, token.span, format!("expected {what}, found {found}"));
+        let diag = Diagnostic::error(tags::D_SYNTAX, span, format!("expected {what}, found {found}"));
         self.fail(diag.label(format!("expected {what}")))
     }
 
     /// One level deeper; every call that succeeds is paired with `self.nest -= 1`.
     fn enter(&mut self) -> Parsed<()> {
-        if self.nest >= MAX_DEPTH {
+        if self.nest >= MAX_NEST {
             return Err(self.too_deep());
         }
         self.nest += 1;
@@ -277,7 +295,7 @@ impl Parser<'_> {
     fn too_deep(&mut self) -> Failed {
         let span = self.tok().span;
         if !self.fatal {
-            let message = format!("the program is nested more than {MAX_DEPTH} levels deep here");
+            let message = "the program is nested too deep here";
             let diag = Diagnostic::error(tags::D_SYNTAX, span, message).help("use variables for parts of it");
             self.error(diag);
         }
@@ -293,32 +311,23 @@ impl Parser<'_> {
         result
     }
 
-    /// Skips to behind the next `;` or the `}` of a block opened meanwhile, or to a `}` that closes the block around;
-    /// at the outermost level (`stop_at_close` unset) that one is skipped too.
-    fn recover(&mut self, stop_at_close: bool) {
+    /// Inside a block that has `open` braces around it: skips to behind the next `;` or the `}` of a block opened
+    /// meanwhile, or to the `}` that closes the block. At the outermost level, where `open` is 0: to behind the next
+    /// `;` or `}` that leaves no brace open.
+    fn recover(&mut self, open: u32) {
         let outer = std::mem::replace(&mut self.lx.quiet, true);
-        let mut depth = 0u32;
         loop {
-            match self.tok().kind {
+            let closes = open > 0 && self.braces <= open;
+            let punct = match self.tok().kind {
                 Tok::Eof => break,
-                Tok::Punct(P::LBrace) => depth += 1,
-                Tok::Punct(P::RBrace) => {
-                    if depth == 0 && stop_at_close {
-                        break;
-                    }
-                    depth = depth.saturating_sub(1);
-                    if depth == 0 {
-                        self.bump();
-                        break;
-                    }
-                }
-                Tok::Punct(P::Semi) if depth == 0 => {
-                    self.bump();
-                    break;
-                }
-                _ => {}
-            }
+                Tok::Punct(P::RBrace) if closes => break,
+                Tok::Punct(punct) => Some(punct),
+                _ => None,
+            };
             self.bump();
+            if matches!(punct, Some(P::Semi | P::RBrace)) && self.braces <= open {
+                break;
+            }
         }
         self.lx.quiet = outer;
     }
@@ -340,12 +349,13 @@ impl Parser<'_> {
                 continue;
             }
             let start = self.pos;
+            self.braces = 0;
             match self.item() {
                 Ok(item) => self.items.extend(item),
                 Err(Failed) => {
                     self.nest = 0;
                     self.in_predicate = false;
-                    self.recover(false);
+                    self.recover(0);
                     if self.pos == start {
                         // Nothing was taken and nothing skipped: never stand still.
                         self.pos = self.lx.text.len();
@@ -375,16 +385,23 @@ impl Parser<'_> {
         let spec = probespec::length(rest, self.kind);
         let scoped = rest.bytes().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'`')).count();
         let word = &rest[..scoped];
-        // `int*x;` declares, `int* { … }` is a glob.
+        // `int *x;` and `int*x;` declare, `int* { … }` and `int*x { … }` are globs.
         let is_plain = ident_length(word.trim_start_matches('`')) > 0
             && spec >= scoped
             && rest[scoped..spec].bytes().all(|b| b == b'*');
-        if !is_plain {
-            return self.clause().map(|clause| clause.map(Item::Clause));
-        }
         let after = self.lx.skip_trivia(self.pos + spec);
         let next = self.lx.rest(after);
         let ends = next.is_empty() || next.starts_with(['{', '/', ',']);
+        let is_pointer = !ends
+            && rest[scoped..].starts_with('*')
+            && rest[scoped..spec].bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'*' | b'_'))
+            && (token::starts_specifiers(word) || self.is_type(word));
+        if is_pointer {
+            return self.declaration_item().map(|item| Some(Item::Declaration(item)));
+        }
+        if !is_plain {
+            return self.clause().map(|clause| clause.map(Item::Clause));
+        }
         match word {
             "inline" if !ends => self.inline().map(|item| Some(Item::Inline(item))),
             "translator" if !ends => self.translator().map(|item| Some(Item::Translator(item))),
