@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod bench;
 mod ci;
 mod tidy;
 
@@ -18,6 +19,7 @@ usage: cargo xtask COMMAND
 
   tidy      checks the crate graph, file sizes, forbidden words and unsafe code
   ci        format, clippy, tidy, all tests, docs: everything that CI runs
+  bench     what asking costs, beside bpftrace and hand-written BPF: [size start attach event]
 ";
 
 fn main() -> ExitCode {
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
     let ok = match args.first().map(String::as_str) {
         Some("tidy") => tidy::run(&root()),
         Some("ci") => ci::run(&root()),
+        Some("bench") => bench::run(&root(), &args[1..]),
         _ => {
             eprint!("{USAGE}");
             return ExitCode::from(2);

@@ -168,14 +168,18 @@ mod tests {
 
     #[test]
     fn reads_the_table() {
-        let t = edge_table("x\n<!-- edges -->\n| crate | uses |\n|---|---|\n| `a` | `b`, `c` |\n| `b` | — |\n<!-- /edges -->\n");
+        let t = edge_table(
+            "x\n<!-- edges -->\n| crate | uses |\n|---|---|\n| `a` | `b`, `c` |\n| `b` | — |\n<!-- /edges -->\n",
+        );
         assert_eq!(t["a"], BTreeSet::from(["b".to_string(), "c".to_string()]));
         assert!(t["b"].is_empty());
     }
 
     #[test]
     fn reads_a_manifest() {
-        let d = dependencies("[dependencies]\nprobity.workspace = true\nprobity-ir.workspace = true\nlog = \"1\"\n[dev-dependencies]\nprobity-bpf.workspace = true\n");
+        let d = dependencies(
+            "[dependencies]\nprobity.workspace = true\nprobity-ir.workspace = true\nlog = \"1\"\n[dev-dependencies]\nprobity-bpf.workspace = true\n",
+        );
         assert_eq!(d, BTreeSet::from(["session".to_string(), "ir".to_string()]));
     }
 
