@@ -5,6 +5,8 @@
 use crate::arch;
 use probity_debuginfo::btf::{Btf, VMLINUX};
 use probity_debuginfo::btf_types::BtfKind;
+use probity_debuginfo::tracefs_format::{Field, field_type};
+use probity_ir::{Space, TypeId, TypeTable};
 use probity_kernel::{Feature, System};
 use std::sync::{Arc, OnceLock};
 
@@ -57,4 +59,16 @@ impl SyscallTypes {
             compat_status: status.bit_offset / 8,
         }
     }
+}
+
+/// The types of a record's fields, by their C texts; what those only name is looked up in the kernel's types.
+pub(crate) fn field_types(sys: &System, fields: &[Field], space: Space, types: &mut TypeTable) -> Vec<TypeId> {
+    let mut lookup = |types: &mut TypeTable, keyword: &str, name: &str| {
+        let found = kernel_btf(sys)?.import_named(keyword, name, types, space);
+        found.unwrap_or_else(|error| {
+            log::info!("{keyword} {name}: {error}");
+            None
+        })
+    };
+    fields.iter().map(|field| field_type(types, field, space, &mut lookup)).collect()
 }

@@ -10,6 +10,7 @@ mod kinds;
 mod near;
 mod pid;
 mod profile;
+mod sdt;
 mod syscall;
 mod syscall_names;
 #[cfg(test)]
@@ -73,4 +74,4 @@ pub trait Provider: Sync {
 }
 
 /// All providers, in the order of the probes' numbers.
-pub static PROVIDERS: &[&dyn Provider] = &[&dtrace::Dtrace, &profile::Profile, &syscall::Syscall, &pid::Pid, &uprobe::Uprobe];
+pub static PROVIDERS: &[&dyn Provider] = &[&dtrace::Dtrace, &profile::Profile, &syscall::Syscall, &sdt::Sdt, &pid::Pid, &uprobe::Uprobe];

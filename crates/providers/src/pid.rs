@@ -63,6 +63,10 @@ fn mapped(sys: &System, pid: u32) -> Result<Vec<Mapped>, Error> {
         let path = if executable { sys.exe_path(pid) } else { path_of(sys, pid, mapping) };
         all.push(Mapped { object: Object { module: base_name(&mapping.path), path }, executable });
     }
+    // Not even that is mapped for a moment of exec(2).
+    if !all.iter().any(|mapped| mapped.executable) {
+        all.push(Mapped { object: Object { module: base_name(exe), path: sys.exe_path(pid) }, executable: true });
+    }
     all.sort_by_key(|mapped| !mapped.executable);
     if all.len() <= 2 {
         all.extend(not_yet_mapped(sys, pid, &all)?);
@@ -254,16 +258,37 @@ mod tests {
         assert!(counter.total() > before);
     }
 
+    /// Called by nothing but its test.
+    #[inline(never)]
+    extern "C" fn probity_providers_test_target(n: u64) -> u64 {
+        std::hint::black_box(n) * 2 + 1
+    }
+
     #[test]
-    fn the_executable_and_its_instructions() {
+    fn the_executable_by_entry_return_and_instruction() {
         if !live() {
             return;
         }
         let sys = System::live();
         let own = format!("pid{}", std::process::id());
-        let name = "probity_provider_test_target";
-        let counter = Counter::attach(&Pid, &sys, [&own, "a.out", name, ""], false, |_| None);
-        drop(counter);
+        let mut name = String::new();
+        let pattern = ProbeDesc::new(&own, "a.out", "*probity_providers_test_target*", "entry");
+        Pid.probes(&sys, &pattern, &mut |desc| name = desc.function).unwrap();
+        let name = name.as_str();
+        let attach = |place: &str, pick| Counter::attach(&Pid, &sys, [&own, "a.out", name, place], true, pick);
+        let entry = attach("entry", |signature| Some(signature.raw[0].clone()));
+        let ret = attach("return", |signature| Some(signature.raw[1].clone()));
+        let first = attach("0", |_| None);
+        for n in 0..100 {
+            std::hint::black_box(probity_providers_test_target(n));
+        }
+        assert_eq!((entry.get(0), ret.get(0)), ((100, 99), (100, 199)));
+        assert_eq!(first.get(0).0, 100);
+        // With an open name, every instruction is a probe.
+        let mut names = Vec::new();
+        Pid.probes(&sys, &ProbeDesc::new(&own, "a.out", name, ""), &mut |desc| names.push(desc.name)).unwrap();
+        assert_eq!(names[..3], ["entry", "return", "0"]);
+        assert!(names.len() > 5, "{names:?}");
     }
 
     #[test]

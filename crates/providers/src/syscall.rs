@@ -5,10 +5,12 @@
 //! a helper.
 
 use crate::arch;
-use crate::kernel_types::SyscallTypes;
+use crate::kernel_types::{SyscallTypes, field_types};
 use crate::kinds::{bare, ctx_arg, raw_tracepoint, tp_btf};
-use crate::syscall_names::Table;
+use crate::sdt::is_signed;
+use crate::syscall_names::{Table, tracefs_name};
 use crate::{Attachment, Provider};
+use probity_debuginfo::tracefs_format;
 use probity_ir::{
     Arg, COMPAT_BASE, Location, ProbeDesc, Selector, Signature, Space, TypeTable, glob, is_glob,
 };
@@ -170,7 +172,7 @@ impl Provider for Syscall {
         signature.raw = context.arguments(call.table);
         if typed {
             signature.args = match call.table {
-                Table::Native => untyped_args(&signature.raw, types.int(8, true)),
+                Table::Native => native_args(sys, &probe.function, &signature.raw, types),
                 // tracefs does not describe them, and some take an argument of 64 bits in two.
                 Table::Compat => untyped_args(&signature.raw, types.int(4, false)),
             };
@@ -230,6 +232,30 @@ impl Context {
                 .collect(),
         }
     }
+}
+
+/// The arguments as tracefs describes them, or all six as `long`.
+fn native_args(sys: &System, function: &str, raw: &[Location], types: &mut TypeTable) -> Vec<Arg> {
+    let path = format!("events/syscalls/sys_enter_{}/format", tracefs_name(function));
+    let text = sys.tracefs().and_then(|tracefs| tracefs.read(&path));
+    let format = text.ok().and_then(|text| tracefs_format::parse(&text).ok());
+    let Some(mut format) = format else { return untyped_args(raw, types.int(8, true)) };
+    // The number comes first, under a name that varies.
+    format.fields.retain(|field| !field.name.contains("syscall_nr"));
+    let kinds = field_types(sys, &format.fields, Space::User, types);
+    let fields = format.fields.into_iter().zip(kinds).zip(raw);
+    fields
+        .map(|((field, ty), raw)| {
+            let location = match types.size(ty) {
+                Some(size @ (1 | 2 | 4)) => {
+                    let (of, signed) = (Box::new(raw.clone()), is_signed(ty, types));
+                    Location::Narrow { of, size: size as u8, signed }
+                }
+                _ => raw.clone(),
+            };
+            Arg { name: field.name, ty, location }
+        })
+        .collect()
 }
 
 fn untyped_args(raw: &[Location], ty: probity_ir::TypeId) -> Vec<Arg> {
@@ -338,5 +364,28 @@ mod tests {
         assert!(count >= 1);
         assert_eq!(first as i32, -100);
         assert_ne!(number, statx);
+    }
+
+    #[test]
+    fn arguments_are_typed() {
+        if !live() {
+            return;
+        }
+        let sys = System::live();
+        let mut types = TypeTable::default();
+        let mut args = |function: &str, name: &str| {
+            let probe = ProbeDesc::new("syscall", MODULE, function, name);
+            let signature = Syscall.signature(&sys, &probe, true, &mut types).unwrap();
+            let text = |arg: &Arg| format!("{} {}", types.name(arg.ty), arg.name);
+            (signature.args.iter().map(text).collect::<Vec<_>>(), signature.args)
+        };
+        let (texts, openat) = args("openat", "entry");
+        assert_eq!(texts, ["int dfd", "char * filename", "int flags", "umode_t mode"]);
+        assert!(matches!(openat[0].location, Location::Narrow { size: 4, signed: true, .. }));
+        assert!(matches!(openat[1].location, Location::Btf { .. } | Location::Memory { .. }));
+        assert!(matches!(openat[3].location, Location::Narrow { size: 2, signed: false, .. }));
+        assert_eq!(args("fstat", "entry").0, ["unsigned int fd", "struct stat * statbuf"]);
+        assert!(args("getppid", "entry").0.is_empty());
+        assert_eq!(args("read", "return").0.len(), 2);
     }
 }
