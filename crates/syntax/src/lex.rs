@@ -179,7 +179,9 @@ impl<'a> Lexer<'a> {
             Ok(int) => int,
             Err(bad) => {
                 let message = format!("`{bad}` cannot be part of the integer constant `{text}`");
-                self.report(Diagnostic::error(tags::D_INT_DIGIT, span, message));
+                // As in DTrace, where a letter ends the constant and what follows is out of place.
+                let tag = if bad.is_ascii_digit() { tags::D_INT_DIGIT } else { tags::D_SYNTAX };
+                self.report(Diagnostic::error(tag, span, message));
                 zero()
             }
         };

@@ -135,6 +135,11 @@ impl Parser<'_> {
                 }
                 return Err(self.fail(diag));
             }
+            if word == "typedef" {
+                let message = "a typedef cannot stand inside a clause";
+                let diag = Diagnostic::error(tags::D_SYNTAX, lo, message).help("write it in front of the clause");
+                return Err(self.fail(diag));
+            }
             if self.starts_local_declaration(&word) {
                 let decl = self.declaration()?;
                 return Ok(Stmt { span: decl.span, kind: StmtKind::Declaration(decl) });

@@ -223,8 +223,13 @@ impl Parser<'_> {
             if has_type && (is_tagged || (named.is_some() && (basic.is_some() || is_attr)))
                 || basic.is_some() && words.base.is_some()
             {
+                let tag = match is_tagged && named.is_none() && words.base.is_none() {
+                    false => tags::D_DECL_COMBO,
+                    true if words.signed + words.unsigned > 0 => tags::D_DECL_SIGNINT,
+                    true => tags::D_DECL_LONGINT,
+                };
                 let message = format!("`{word}` cannot be combined with the type in front of it");
-                return Err(self.fail(Diagnostic::error(tags::D_DECL_COMBO, span, message)));
+                return Err(self.fail(Diagnostic::error(tag, span, message)));
             }
             match word.as_str() {
                 _ if basic.is_some() => words.base = basic,
@@ -287,6 +292,7 @@ impl Parser<'_> {
             let result = self.bracketed(Self::members);
             self.nest -= 1;
             members = Some(result?);
+            self.check_scope(&tag)?;
         } else if tag.is_none() {
             return Err(self.expected("a tag or `{`"));
         }
@@ -303,13 +309,21 @@ impl Parser<'_> {
         Some(Tag { symbol, span: self.bump().span })
     }
 
+    /// A type that is defined here belongs to no module.
+    fn check_scope(&mut self, tag: &Option<Tag>) -> Parsed<()> {
+        match tag {
+            Some(tag) if !tag.symbol.scope.is_empty() => {
+                let message = format!("a type of `{}` can be used, not defined", tag.symbol.scope);
+                Err(self.fail(Diagnostic::error(tags::D_DECL_SCOPE, tag.span, message)))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn members(&mut self) -> Parsed<Vec<MemberDecl>> {
         self.bump();
         let mut members = Vec::new();
-        while !self.eat(P::RBrace) {
-            if self.eat(P::Semi) {
-                continue;
-            }
+        while members.is_empty() || !self.eat(P::RBrace) {
             let lo = self.tok().span;
             let specs = self.specifiers(Specifiers::Type)?;
             let mut declarators = Vec::new();
@@ -335,6 +349,7 @@ impl Parser<'_> {
         let mut enumerators = None;
         if self.is(P::LBrace) {
             enumerators = Some(self.bracketed(Self::enumerators)?);
+            self.check_scope(&tag)?;
         } else if tag.is_none() {
             return Err(self.expected("a tag or `{`"));
         }
@@ -345,7 +360,7 @@ impl Parser<'_> {
     fn enumerators(&mut self) -> Parsed<Vec<Enumerator>> {
         self.bump();
         let mut list = Vec::new();
-        while !self.is(P::RBrace) {
+        while list.is_empty() || !self.is(P::RBrace) {
             let name = self.name("the name of an enumerator")?;
             let value = if self.eat(P::Assign) { Some(self.constant()?) } else { None };
             list.push(Enumerator { name, value });
@@ -432,7 +447,7 @@ impl Parser<'_> {
             return Ok(Derivation::Array(None));
         }
         let two_words = matches!((self.tok().kind.clone(), self.peek(1).kind), (Tok::Ident(_), Tok::Ident(_)));
-        if self.starts_type(0) || two_words {
+        if self.starts_type(0) || two_words || self.is(P::Ellipsis) {
             let (params, varargs) = self.params(P::RBracket)?;
             if varargs {
                 let message = "the keys of an associative array are listed in full";
