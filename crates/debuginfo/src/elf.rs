@@ -542,3 +542,7 @@ pub fn fuzz_one(data: &[u8]) {
     let _ = (elf.build_id(), elf.interpreter(), elf.needed(), elf.soname());
     let _ = (elf.offset_of_vaddr(elf.entry()), elf.vaddr_of_offset(elf.entry()), elf.is_code(elf.entry()));
 }
+
+#[cfg(test)]
+#[path = "elf_tests.rs"]
+mod tests;

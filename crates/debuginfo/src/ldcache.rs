@@ -241,3 +241,7 @@ pub fn fuzz_one(data: &[u8]) {
         let _ = entries.take(1000).filter(|entry| entry.flags == 3).count();
     }
 }
+
+#[cfg(test)]
+#[path = "ldcache_tests.rs"]
+mod tests;

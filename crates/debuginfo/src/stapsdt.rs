@@ -84,3 +84,7 @@ pub fn fuzz_one(data: &[u8]) {
         let _ = probes(&elf);
     }
 }
+
+#[cfg(test)]
+#[path = "stapsdt_tests.rs"]
+mod tests;

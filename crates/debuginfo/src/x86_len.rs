@@ -234,3 +234,7 @@ pub fn fuzz_one(data: &[u8]) {
         assert!(starts.len() <= data.len() && starts.is_sorted());
     }
 }
+
+#[cfg(test)]
+#[path = "x86_len_tests.rs"]
+mod tests;
