@@ -2,10 +2,10 @@
 //! ([`crate::order`]), the arithmetic of results ([`crate::stats`]) and how they look.
 
 use crate::Context;
-use crate::decode::{DecodeError, member, part_text, u32_at};
+use crate::decode::{DecodeError, member, part_text, u32_at, u64_at};
 use crate::event::Value;
 use crate::order;
-use probity_ir::{Agg, AggFunc, AggId, ProbePart, Program, Show, UnitId};
+use probity_ir::{Agg, AggFunc, AggId, Program, Show};
 use std::collections::HashMap;
 
 /// Where the words that are fed belong.
@@ -79,51 +79,35 @@ impl Aggregations {
         }
     }
 
-    /// Adds one entry of an aggregation's map: the key's and the value's bytes as the map has them.
+    /// Adds one entry of an aggregation: the key's and the value's bytes as the map has them.
     ///
-    /// Keyed maps: the CPU and the epoch's parity, then the members. Keyless ones: the index in the array. An array's entry
-    /// that is all zero means that the aggregation was never updated there; where that cannot be told from a value of zero,
-    /// the map may have one word more than [`AggFunc::words`], not zero once it was updated.
+    /// With members the key begins with the CPU and the epoch's parity. Without, `key` is the number of the part (u32: the
+    /// parity times the number of CPUs, plus the CPU) and `value` the part. A part that is all zero was never updated; where that
+    /// cannot be told from an honest zero, the word after the value's, if the stride has room for it, may be not zero to say that it was.
     pub fn add(&mut self, cx: &Context, agg: AggId, key: &[u8], value: &[u8], store: Store) -> Result<(), DecodeError> {
         let unknown = DecodeError::Record(agg.0);
         let n = agg.0 as usize;
         let (Some(def), Some(layout)) = (cx.program.aggs.get(n), cx.layout.aggs.get(n)) else { return Err(unknown) };
-        let percpu = self.percpu;
         let table = self.tables.get_mut(n).ok_or(unknown)?;
         let count = def.func.words() as usize;
         if value.len() < count * 8 {
             return Err(DecodeError::Short { len: value.len(), want: count * 8 });
         }
-        if key.len() < layout.key_size as usize || key.len() < 4 {
-            return Err(DecodeError::Short { len: key.len(), want: layout.key_size as usize });
+        let short = DecodeError::Short { len: key.len(), want: layout.key_size as usize };
+        if key.len() < layout.key_size as usize {
+            return Err(short);
         }
-        let all: Vec<u64> = value
-            .chunks_exact(8)
-            .map(|w| u64::from_ne_bytes([w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7]]))
-            .collect();
-        let mut cpu = u32_at(key, 0).unwrap_or(0);
+        let mut cpu = u32_at(key, 0).ok_or(short)?;
         if def.key.is_empty() {
             cpu %= cx.layout.ncpu.max(1);
-            if all.iter().all(|&w| w == 0) {
+            if value.iter().take(count * 8 + 8).all(|&b| b == 0) {
                 return Ok(());
             }
         }
+        let words: Vec<u64> = (0..count).map(|i| u64_at(value, i * 8).unwrap_or(0)).collect();
         let at = table.find(cx, agg, def, key)?;
-        let (func, words) = (table.func, &all[..count]);
-        let entry = &mut table.entries[at];
-        merge(func, &mut entry.words, words);
-        if store == Store::Kept {
-            merge(func, &mut entry.kept, words);
-        }
-        if percpu && cpu < cx.layout.ncpu {
-            let cpus = cx.layout.ncpu as usize;
-            for (list, wanted) in [(&mut entry.cpus, true), (&mut entry.kept_cpus, store == Store::Kept)] {
-                list.resize_with(cpus, || vec![0; count]);
-                if wanted {
-                    merge(func, &mut list[cpu as usize], words);
-                }
-            }
-        }
+        let percpu = if self.percpu { cx.layout.ncpu } else { 0 };
+        table.entries[at].add(def.func, &words, cpu, percpu, store);
         Ok(())
     }
 
@@ -172,6 +156,24 @@ impl Aggregations {
     }
 }
 
+impl Entry {
+    /// Adds one CPU's words. `percpu` is the number of CPUs if they are kept apart, else 0.
+    fn add(&mut self, func: AggFunc, words: &[u64], cpu: u32, percpu: u32, store: Store) {
+        merge(func, &mut self.words, words);
+        if store == Store::Kept {
+            merge(func, &mut self.kept, words);
+        }
+        if cpu < percpu {
+            for (list, wanted) in [(&mut self.cpus, true), (&mut self.kept_cpus, store == Store::Kept)] {
+                list.resize_with(percpu as usize, || vec![0; words.len()]);
+                if wanted {
+                    merge(func, &mut list[cpu as usize], words);
+                }
+            }
+        }
+    }
+}
+
 impl Table {
     /// The entry of a key, which is added if it is new.
     fn find(&mut self, cx: &Context, agg: AggId, def: &Agg, key: &[u8]) -> Result<usize, DecodeError> {
@@ -200,28 +202,15 @@ impl Table {
 fn read_key(cx: &Context, agg: AggId, def: &Agg, key: &[u8]) -> Result<Vec<Value>, DecodeError> {
     let n = agg.0 as usize;
     let plan = cx.plan.aggs.get(n);
-    let units = plan.map_or(&[][..], |p| &p.units);
     let mut values = Vec::with_capacity(def.key.len());
     for (i, (_, show)) in def.key.iter().enumerate() {
         let field = DecodeError::Field(i as u32);
         let &(offset, val) = cx.layout.aggs.get(n).and_then(|a| a.fields.get(i)).ok_or(field)?;
         let cut = plan.and_then(|p| p.cut.get(i)).copied().unwrap_or(false);
-        let part = |part, raw| probe_part(cx.program, units, part, raw);
+        let part = |part, raw| part_text(cx.program, def.probes_of?, raw as u32, part).map(str::to_string);
         values.push(member(key, offset, val, show, cut, part).ok_or(field)?);
     }
     Ok(values)
-}
-
-/// The text of a probe's index in a key. The upper half of the number is the unit plus 1; when it is 0, the aggregation's
-/// only unit is meant, or all its units must agree.
-fn probe_part(program: &Program, units: &[UnitId], part: ProbePart, raw: u64) -> Option<String> {
-    let index = raw as u32;
-    if let Some(unit) = ((raw >> 32) as u32).checked_sub(1) {
-        return part_text(program, UnitId(unit), index, part).map(str::to_string);
-    }
-    let mut texts = units.iter().filter_map(|&u| part_text(program, u, index, part));
-    let first = texts.next()?;
-    texts.all(|t| t == first).then(|| first.to_string())
 }
 
 /// Adds the words of a value to those of another.

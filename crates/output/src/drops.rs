@@ -61,15 +61,13 @@ pub fn drop_note(cause: Drop) -> &'static str {
         }
         Drop::Control => "too many exit, clear or printa records at once: fire these from fewer probes",
         Drop::Aggregation => "the aggregation is full: raise -x aggsize, or use fewer keys",
-        Drop::Dynamic => {
-            "the associative arrays are full: raise -x dynvarsize, or set elements to 0 when done with them"
-        }
-        Drop::Thread => {
-            "no room for a thread-local variable: raise -x dynvarsize, or set variables to 0 when done with them"
-        }
+        Drop::Dynamic => "the associative arrays are full: raise -x dynvarsize, or set elements to zero when done",
+        Drop::Thread => "no room for a thread-local variable: raise -x dynvarsize, or set variables to zero when done",
         Drop::Scratch => "too many probes were interrupted by others on one CPU: their firings did nothing",
         Drop::Fault => "more faults came than could be reported: correct the ones that were",
-        Drop::Missed => "the kernel did not run a program while the same CPU was in it already: these firings are in no count",
+        Drop::Missed => {
+            "the kernel did not run a program while the same CPU was in it already: these firings are in no count"
+        }
     }
 }
 

@@ -67,3 +67,6 @@ pub trait Symbols {
 pub struct NoSymbols;
 
 impl Symbols for NoSymbols {}
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! What can be said about a program's records before any is read: which strings may have been cut, and which records
 //! continue the line of an earlier one of the same firing.
 
-use probity_ir::{AggId, ClauseCode, Expr, ExprId, Program, RecordId, Stmt, UnitId, Val};
+use probity_ir::{AggId, ClauseCode, Expr, ExprId, Program, RecordId, Stmt, Val};
 
 /// What is known about one record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,8 +19,6 @@ pub struct RecordPlan {
 pub struct AggPlan {
     /// By key member: a string of full length may have been cut.
     pub cut: Vec<bool>,
-    /// The units that update it.
-    pub units: Vec<UnitId>,
 }
 
 /// What is known about a program's records and aggregations; computed once.
@@ -41,11 +39,11 @@ impl Plan {
                 .iter()
                 .map(|r| RecordPlan { cut: vec![false; r.fields.len()], ..RecordPlan::default() })
                 .collect(),
-            aggs: program.aggs.iter().map(|a| AggPlan { cut: vec![false; a.key.len()], units: Vec::new() }).collect(),
+            aggs: program.aggs.iter().map(|a| AggPlan { cut: vec![false; a.key.len()] }).collect(),
         };
-        for (unit, code) in program.units.iter().enumerate() {
-            for clause in &code.clauses {
-                plan.walk(UnitId(unit as u32), clause, &clause.body, false, false);
+        for unit in &program.units {
+            for clause in &unit.clauses {
+                plan.walk(clause, &clause.body, false, false);
             }
         }
         plan
@@ -53,7 +51,7 @@ impl Plan {
 
     /// Walks statements in order. `before`: a record always precedes them; `after`: one may follow them. Returns whether they always
     /// write a record.
-    fn walk(&mut self, unit: UnitId, code: &ClauseCode, body: &[Stmt], before: bool, after: bool) -> bool {
+    fn walk(&mut self, code: &ClauseCode, body: &[Stmt], before: bool, after: bool) -> bool {
         let mut emitted = false;
         for (at, stmt) in body.iter().enumerate() {
             let later = after || body[at + 1..].iter().any(emits);
@@ -62,10 +60,10 @@ impl Plan {
                     self.emit(*record, code, values, before || emitted, later);
                     emitted = true;
                 }
-                Stmt::Aggregate { agg, key, .. } => self.aggregate(unit, *agg, code, key),
+                Stmt::Aggregate { agg, key, .. } => self.aggregate(*agg, code, key),
                 Stmt::If { then, otherwise, .. } => {
-                    let a = self.walk(unit, code, then, before || emitted, later);
-                    let b = self.walk(unit, code, otherwise, before || emitted, later);
+                    let a = self.walk(code, then, before || emitted, later);
+                    let b = self.walk(code, otherwise, before || emitted, later);
                     emitted |= a && b;
                 }
                 _ => {}
@@ -83,11 +81,8 @@ impl Plan {
         }
     }
 
-    fn aggregate(&mut self, unit: UnitId, agg: AggId, code: &ClauseCode, key: &[ExprId]) {
+    fn aggregate(&mut self, agg: AggId, code: &ClauseCode, key: &[ExprId]) {
         let Some(plan) = self.aggs.get_mut(agg.0 as usize) else { return };
-        if !plan.units.contains(&unit) {
-            plan.units.push(unit);
-        }
         for (cut, &value) in plan.cut.iter_mut().zip(key) {
             *cut |= may_be_cut(code, value, 64);
         }

@@ -26,6 +26,8 @@ pub struct Text {
     open: Option<(u16, ProbeRef, ClauseId)>,
     /// Causes of drops whose note has been given.
     noted: Vec<Drop>,
+    /// Room for a record's text, kept from one to the next.
+    buf: Vec<u8>,
 }
 
 /// Width of strings in default forms: after `trace`, in keys.
@@ -85,8 +87,8 @@ impl Text {
             let name = self.flow(record, probe);
             put(buf, format_args!("{:>3} {name:<41} ", record.cpu));
         } else if !self.style.quiet {
-            let name = format!("{}:{}", desc.function, desc.name);
-            put(buf, format_args!("{:>3} {:>6} {name:>32} ", record.cpu, probe.id));
+            let width = 31usize.saturating_sub(desc.name.len());
+            put(buf, format_args!("{:>3} {:>6} {:>width$}:{} ", record.cpu, probe.id, desc.function, desc.name));
         }
         self.last = Some((probe.id, record.clause));
     }
@@ -279,9 +281,12 @@ impl Renderer for Text {
     ) -> io::Result<()> {
         match event {
             Event::Record(record) => {
-                let mut buf = Vec::with_capacity(128);
+                let mut buf = std::mem::take(&mut self.buf);
+                buf.clear();
                 self.record(cx, record, aggs, &mut buf);
-                out.write_all(&buf)
+                let done = out.write_all(&buf);
+                self.buf = buf;
+                done
             }
             Event::Fault(fault) => {
                 self.flush(out)?;
