@@ -18,7 +18,7 @@ pub fn lquantize_levels(low: i32, high: i32, step: u16) -> u32 {
 /// `|v| < bounds[0]`, word `n + 1 + k` counts `bounds[k] <= v < bounds[k + 1]`, word `n - 1 - k` counts the mirror image.
 ///
 /// Each magnitude `factor^m .. factor^(m+1)` for `m` in `low..=high` is cut in `s - s/factor` equal buckets where `s` is `steps` or, if that
-/// is less, `factor^(m+1)`.
+/// is less, `factor^(m+1)`: at the multiples of `factor^(m+1) / s`, so that the first may be narrower than the others.
 pub fn llquantize_bounds(factor: u16, low: u16, high: u16, steps: u16) -> Vec<i64> {
     let clamp = |v: u128| i64::try_from(v).unwrap_or(i64::MAX);
     let factor = u128::from(factor.max(2));
@@ -34,11 +34,29 @@ pub fn llquantize_bounds(factor: u16, low: u16, high: u16, steps: u16) -> Vec<i6
         let mut at = from;
         while at < to && at <= i64::MAX as u128 {
             bounds.push(clamp(at));
-            at += width;
+            // The next multiple: only the first bucket of a magnitude may be narrower than the others.
+            at = (at / width + 1) * width;
         }
         from = to;
     }
     bounds.push(clamp(from));
     bounds.dedup();
     bounds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn llquantize_bounds_are_dtraces() {
+        let bounds = |f, l, h, s| llquantize_bounds(f, l, h, s);
+        assert_eq!(bounds(10, 0, 1, 5), [1, 2, 4, 6, 8, 10, 20, 40, 60, 80, 100]);
+        assert_eq!(bounds(10, 0, 1, 20)[..12], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20]);
+        assert_eq!(bounds(4, 0, 1, 2), [1, 2, 4, 8, 16]);
+        assert_eq!(bounds(4, 0, 1, 8), [1, 2, 3, 4, 6, 8, 10, 12, 14, 16]);
+        assert_eq!(bounds(10, 0, 3, 1), [1, 10, 100, 1000, 10000]);
+        assert_eq!(bounds(3, 3, 3, 27)[..4], [27, 30, 33, 36]);
+        assert_eq!(bounds(2, 62, 63, 2), [1 << 62, i64::MAX]);
+    }
 }
