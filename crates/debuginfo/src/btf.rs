@@ -1,15 +1,15 @@
 //! BTF files: finding a type by name, a function's prototype, a member's place. Reads the vmlinux of a given path and
 //! modules' split BTF over it.
 //!
-//! The file is mapped and walked, at about two nanoseconds a type; all that is kept is the offset of every 64th type, so
-//! that an id leads to its record in a few steps. No name is looked at unless it is asked for.
+//! The file is mapped and walked, at some nanoseconds a type, as far as is needed; all that is kept is the offset of every
+//! 64th type, so that an id leads to its record in a few steps. No name is looked at unless it is asked for.
 
-use crate::btf_types::{BtfKind, Record};
+use crate::btf_types::{BtfKind, Head, Record};
 use crate::error::{Error, Result};
 use crate::map::Bytes;
 use crate::reader::{cstr_at, cstr_is, u8_at, u16_at, u32_at};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Where the kernel shows its own BTF.
 pub const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
@@ -28,10 +28,27 @@ pub struct Btf {
     base: Option<Arc<Btf>>,
     /// The id of the first type here; those below are the base's.
     first: u32,
-    /// One more than the last id.
-    end: u32,
+    walk: Mutex<Walk>,
+}
+
+/// How far the type section has been walked.
+struct Walk {
     /// The offset in the type section of the types `first`, `first + STRIDE`, …
     steps: Vec<u32>,
+    /// The next type's id, and its offset.
+    id: u32,
+    offset: usize,
+}
+
+impl Walk {
+    /// Steps over the next type, whose record ends at `next`.
+    #[inline]
+    fn step(&mut self, first: u32, next: usize) {
+        if (self.id - first).is_multiple_of(STRIDE) {
+            self.steps.push(self.offset as u32);
+        }
+        (self.id, self.offset) = (self.id + 1, next);
+    }
 }
 
 /// A function's prototype.
@@ -123,42 +140,44 @@ impl Btf {
         };
         let types = section(word(8)?, word(12)?, "type")?;
         let strings = section(word(16)?, word(20)?, "string")?;
-        let first = base.as_ref().map_or(1, |base| base.end);
-        let mut btf = Btf { bytes, types, strings, base, first, end: first, steps: Vec::new() };
-        btf.index()?;
+        let first = base.as_ref().map_or(1, |base| base.end());
+        let walk = Mutex::new(Walk { steps: Vec::new(), id: first, offset: 0 });
+        let btf = Btf { bytes, types, strings, base, first, walk };
+        // The kernel has checked its own, and the walk through all of it is what takes the time.
+        if !btf.bytes.is_mapped() {
+            btf.check()?;
+        }
         Ok(btf)
     }
 
-    /// Walks all records once: finds the ids' offsets, and makes sure that no later walk can leave the section.
-    fn index(&mut self) -> Result<()> {
-        let section = &self.bytes[self.types.clone()];
-        let mut steps = Vec::with_capacity(section.len() / (24 * STRIDE as usize));
-        let mut offset = 0;
-        let mut id = self.first;
-        while offset < section.len() {
-            if (id - self.first).is_multiple_of(STRIDE) {
-                steps.push(offset as u32);
-            }
-            let Some((_, next)) = Record::decode(section, offset, id) else {
-                return Err(Error::malformed(format!(
-                    "type {id} at offset {offset:#x} of the type section is cut short or of an unknown kind"
-                )));
-            };
-            offset = next;
-            id = id.checked_add(1).ok_or_else(|| Error::malformed("too many types"))?;
+    /// Checks that all records are of known kinds and end in the section. Without it, types after a bad one are not found.
+    pub fn check(&self) -> Result<()> {
+        let (end, walk) = (self.end(), self.walk());
+        match walk.offset == self.section().len() {
+            true => Ok(()),
+            false => Err(Error::malformed(format!(
+                "type {end} at offset {:#x} of the type section is cut short or of an unknown kind",
+                walk.offset
+            ))),
         }
-        self.end = id;
-        self.steps = steps;
-        Ok(())
+    }
+
+    fn walk(&self) -> MutexGuard<'_, Walk> {
+        // A walk that was interrupted by a panic is still right as far as it got.
+        self.walk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn section(&self) -> &[u8] {
         &self.bytes[self.types.clone()]
     }
 
-    /// One more than the highest type id.
+    /// One more than the highest type id. Walks through all records.
     pub fn end(&self) -> u32 {
-        self.end
+        let mut walk = self.walk();
+        while let Some(head) = Head::at(self.section(), walk.offset) {
+            walk.step(self.first, head.next);
+        }
+        walk.id
     }
 
     /// The base of split BTF.
@@ -171,15 +190,18 @@ impl Btf {
         if id < self.first {
             return self.base.as_ref()?.record(id);
         }
-        if id >= self.end {
-            return None;
+        let section = self.section();
+        let mut walk = self.walk();
+        while walk.id <= id {
+            let head = Head::at(section, walk.offset)?;
+            walk.step(self.first, head.next);
         }
         let index = id - self.first;
-        let mut offset = *self.steps.get((index / STRIDE) as usize)? as usize;
+        let mut offset = *walk.steps.get((index / STRIDE) as usize)? as usize;
         for _ in 0..index % STRIDE {
-            offset = Record::decode(self.section(), offset, 0)?.1;
+            offset = Head::at(section, offset)?.next;
         }
-        Some(Record::decode(self.section(), offset, id)?.0)
+        Some(Record::decode(section, offset, id)?.0)
     }
 
     /// Walks the records that are here (not the base's) in order of their ids.
@@ -228,11 +250,20 @@ impl Btf {
         if name.is_empty() || name.contains('\0') {
             return None;
         }
-        let own = self.records().find(|record| record.kind == kind && self.string_is(record.name, name));
-        match own {
-            Some(record) => Some(record.id),
-            None => self.base.as_ref()?.find(kind, name),
+        let section = self.section();
+        let mut walk = self.walk();
+        let (mut offset, mut id) = (0, self.first);
+        while let Some(head) = Head::at(section, offset) {
+            if id == walk.id {
+                walk.step(self.first, head.next);
+            }
+            if head.is(kind) && self.string_is(head.name, name) {
+                return Some(id);
+            }
+            (offset, id) = (head.next, id + 1);
         }
+        drop(walk);
+        self.base.as_ref()?.find(kind, name)
     }
 
     /// Finds a struct, union or enum by its keyword and tag, or a typedef by its name if `keyword` is `typedef`.

@@ -315,7 +315,8 @@ mod tests {
 
     #[test]
     fn texts_of_the_kernels_formats() {
-        let cases: &[(&str, Base, &[bool], &[Option<u32>])] = &[
+        type Case<'a> = (&'a str, Base, &'a [bool], &'a [Option<u32>]);
+        let cases: &[Case<'_>] = &[
             ("int", int(4, true), &[], &[]),
             ("unsigned", int(4, false), &[], &[]),
             ("unsigned long long", int(8, false), &[], &[]),

@@ -321,9 +321,9 @@ impl Elf {
     /// The build id: what ties a file to its debug information.
     pub fn build_id(&self) -> Option<Vec<u8>> {
         let mut id = None;
-        self.notes(&mut |name, kind, desc| {
-            if name == b"GNU" && kind == elf::NT_GNU_BUILD_ID.0 && id.is_none() {
-                id = Some(desc.to_vec());
+        self.notes(&mut |note| {
+            if note.owner == b"GNU" && note.kind == elf::NT_GNU_BUILD_ID.0 && id.is_none() {
+                id = Some(note.contents.to_vec());
             }
         });
         id
@@ -336,8 +336,8 @@ impl Elf {
         Some(PathBuf::from(format!("/usr/lib/debug/.build-id/{first}/{rest}.debug")))
     }
 
-    /// Calls `found` with every note's name, type and contents. Notes that are out of the file or cut short are left out.
-    fn notes(&self, found: &mut dyn FnMut(&[u8], u32, &[u8])) {
+    /// Calls `found` with every note. Notes that are out of the file or cut short are left out.
+    fn notes(&self, found: &mut dyn FnMut(Note<'_>)) {
         let segments = self.image.segments.iter().filter(|segment| segment.kind == elf::PT_NOTE.0);
         let sections = self.image.sections.iter().filter(|section| section.kind == elf::SHT_NOTE.0);
         let ranges = segments
@@ -508,8 +508,16 @@ fn version_names(table: &[u8], strings: &[u8]) -> Vec<(u16, String)> {
     names
 }
 
-/// Calls `found` with the name (without its NUL), type and contents of each note.
-pub(crate) fn each_note(bytes: &[u8], found: &mut dyn FnMut(&[u8], u32, &[u8])) {
+/// A note.
+pub(crate) struct Note<'a> {
+    /// Who defines the types, without the NUL.
+    pub owner: &'a [u8],
+    pub kind: u32,
+    pub contents: &'a [u8],
+}
+
+/// Calls `found` with each note.
+pub(crate) fn each_note(bytes: &[u8], found: &mut dyn FnMut(Note<'_>)) {
     let mut at = 0usize;
     let part = |start: usize, len: u32| bytes.get(start..start.checked_add(len as usize)?);
     let padded = |len: u32| (len as usize).checked_next_multiple_of(4);
@@ -520,7 +528,7 @@ pub(crate) fn each_note(bytes: &[u8], found: &mut dyn FnMut(&[u8], u32, &[u8])) 
         let Some(name) = part(start, name_len) else { break };
         let Some(desc_at) = padded(name_len).and_then(|len| start.checked_add(len)) else { break };
         let Some(desc) = part(desc_at, desc_len) else { break };
-        found(name.strip_suffix(b"\0").unwrap_or(name), kind, desc);
+        found(Note { owner: name.strip_suffix(b"\0").unwrap_or(name), kind, contents: desc });
         let Some(next) = padded(desc_len).and_then(|len| desc_at.checked_add(len)) else { break };
         at = next;
     }

@@ -52,6 +52,13 @@ fn is_sysfs(file: &File) -> bool {
     unsafe { libc::fstatfs(file.as_raw_fd(), stat.as_mut_ptr()) == 0 && stat.assume_init().f_type == libc::SYSFS_MAGIC }
 }
 
+impl Bytes {
+    /// Whether the bytes are a mapped file of sysfs.
+    pub fn is_mapped(&self) -> bool {
+        matches!(self.0, Held::Mapped { .. })
+    }
+}
+
 impl From<Vec<u8>> for Bytes {
     fn from(bytes: Vec<u8>) -> Bytes {
         Bytes(Held::Read(bytes))

@@ -35,7 +35,9 @@ pub(crate) fn cstr_at(bytes: &[u8], offset: usize) -> Option<&[u8]> {
 pub(crate) fn cstr_is(bytes: &[u8], offset: usize, name: &[u8]) -> bool {
     match bytes.get(offset..) {
         // Nearly all differ in the first byte.
-        Some(rest) => rest.len() > name.len() && rest[name.len()] == 0 && &rest[..name.len()] == name,
-        None => false,
+        Some(rest) if rest.first() == name.first() => {
+            rest.len() > name.len() && rest[name.len()] == 0 && &rest[..name.len()] == name
+        }
+        _ => false,
     }
 }

@@ -36,12 +36,12 @@ pub fn probes(elf: &Elf) -> Result<Vec<Usdt>> {
     let mut probes = Vec::new();
     let mut failed = None;
     let mut index = 0;
-    each_note(&notes, &mut |owner, kind, desc| {
+    each_note(&notes, &mut |note| {
         index += 1;
-        if owner != b"stapsdt" || kind != TYPE || failed.is_some() {
+        if note.owner != b"stapsdt" || note.kind != TYPE || failed.is_some() {
             return;
         }
-        match probe(elf, base, desc) {
+        match probe(elf, base, note.contents) {
             Some(probe) => probes.push(probe),
             None => failed = Some(index),
         }
