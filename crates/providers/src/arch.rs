@@ -71,6 +71,25 @@ pub fn return_address() -> Location {
     stack_word(0)
 }
 
+/// Says why the kernel puts no probe on the instruction that `code` begins with, where that can be told at a glance. It executes
+/// the instruction elsewhere, out of line, and has a list of those that it trusts there; the kernel's word is the last.
+pub fn unprobeable(code: &[u8]) -> Option<&'static str> {
+    for byte in code {
+        return match byte {
+            0xf0 => Some("it begins with a locked instruction"),
+            0x26 | 0x2e | 0x36 | 0x3e => Some("it begins with a segment prefix"),
+            0xcc | 0xcd | 0xce | 0xf1 => Some("it begins with a trap"),
+            0xf4 | 0xfa | 0xfb | 0x6c..=0x6f | 0xe4..=0xe7 | 0xec..=0xef => {
+                Some("it begins with a privileged instruction")
+            }
+            // Operand size, address size, FS, GS, REP and REX: what counts comes after.
+            0x40..=0x4f | 0x64..=0x67 | 0xf2 | 0xf3 => continue,
+            _ => None,
+        };
+    }
+    None
+}
+
 fn stack_word(offset: i64) -> Location {
     let base = Box::new(Location::Reg { dwarf: STACK_POINTER });
     Location::Memory { base, offset, size: 8, signed: false, space: Space::User }
@@ -87,5 +106,18 @@ mod tests {
         assert_eq!(argument(6), stack_word(8));
         assert_eq!(argument(7), stack_word(16));
         assert_eq!(return_address(), stack_word(0));
+    }
+
+    #[test]
+    fn locked_instructions_take_no_probe() {
+        // lock decl (%rdi), the first of pthread_spin_lock
+        assert!(unprobeable(&[0xf0, 0xff, 0x0f]).is_some());
+        assert!(unprobeable(&[0x66, 0xf0, 0xff]).is_some());
+        assert!(unprobeable(&[0xf4]).is_some());
+        // endbr64; push %rbp; mov %rsp,%rbp
+        assert!(unprobeable(&[0xf3, 0x0f, 0x1e, 0xfa]).is_none());
+        assert!(unprobeable(&[0x55, 0x48]).is_none());
+        assert!(unprobeable(&[0x48, 0x89, 0xe5]).is_none());
+        assert!(unprobeable(&[]).is_none());
     }
 }

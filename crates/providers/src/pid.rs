@@ -194,7 +194,7 @@ impl Provider for Pid {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Counter, live};
+    use crate::testing::{Counter, Shell, live, this_thread};
     use probity_kernel::Feature;
 
     #[test]
@@ -249,13 +249,17 @@ mod tests {
         if !sys.has(Feature::UprobeMulti) {
             return;
         }
-        let own = format!("pid{}", std::process::id());
-        // Not all of libc: this process's other tests would crawl.
-        let counter = Counter::attach(&Pid, &sys, [&own, "libc.so.6", "get[a-h]*", "entry"], true, |_| None);
+        let mut shell = Shell::start();
+        let provider = format!("pid{}", shell.pid());
+        let counter = Counter::attach(&Pid, &sys, [&provider, "libc.so.6", "", "entry"], None, |_| None);
         assert_eq!(counter.attachment.links.len(), 1, "{:?}", counter.attachment.skipped);
-        let before = counter.total();
-        let _ = std::hint::black_box(std::env::current_dir());
-        assert!(counter.total() > before);
+        let mut functions = Vec::new();
+        let pattern = ProbeDesc::new(&provider, "libc.so.6", "", "entry");
+        Pid.probes(&sys, &pattern, &mut |desc| functions.push(desc.function)).unwrap();
+        assert!(functions.len() > 1000);
+        let chdir = functions.iter().position(|function| function.ends_with("chdir") && !function.contains("fchdir"));
+        shell.run("cd /; cd /");
+        assert_eq!(counter.get(chdir.unwrap() as u32).0, 2);
     }
 
     /// Called by nothing but its test.
@@ -275,7 +279,7 @@ mod tests {
         let pattern = ProbeDesc::new(&own, "a.out", "*probity_providers_test_target*", "entry");
         Pid.probes(&sys, &pattern, &mut |desc| name = desc.function).unwrap();
         let name = name.as_str();
-        let attach = |place: &str, pick| Counter::attach(&Pid, &sys, [&own, "a.out", name, place], true, pick);
+        let attach = |place: &str, pick| Counter::attach(&Pid, &sys, [&own, "a.out", name, place], Some(this_thread()), pick);
         let entry = attach("entry", |signature| Some(signature.raw[0].clone()));
         let ret = attach("return", |signature| Some(signature.raw[1].clone()));
         let first = attach("0", |_| None);
@@ -292,18 +296,31 @@ mod tests {
     }
 
     #[test]
-    fn another_process_is_left_alone() {
+    fn other_processes_are_left_alone() {
         if !live() {
             return;
         }
         let sys = System::live();
-        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
-        // Its own libraries may not be mapped yet, which makes no difference.
-        let other = format!("pid{}", child.id());
-        let counter = Counter::attach(&Pid, &sys, [&other, "libc.so.6", "getcwd", "entry"], false, |_| None);
-        let _ = std::hint::black_box(std::env::current_dir());
+        let (mut traced, mut other) = (Shell::start(), Shell::start());
+        let provider = format!("pid{}", traced.pid());
+        let counter = Counter::attach(&Pid, &sys, [&provider, "libc", "chdir", "entry"], None, |_| None);
+        other.run("cd /");
         assert_eq!(counter.get(0).0, 0);
-        child.kill().unwrap();
-        child.wait().unwrap();
+        traced.run("cd /");
+        assert_eq!(counter.get(0).0, 1);
+    }
+
+    #[test]
+    fn a_process_that_has_only_begun_has_its_libraries() {
+        if !live() {
+            return;
+        }
+        let sys = System::live();
+        let shell = Shell::start();
+        let all = mapped(&sys, shell.pid()).unwrap();
+        let exe = all.into_iter().filter(|mapped| mapped.executable).collect::<Vec<_>>();
+        let needed = not_yet_mapped(&sys, shell.pid(), &exe).unwrap();
+        let libc = needed.iter().find(|mapped| mapped.object.module == "libc.so.6").unwrap();
+        assert!(libc.object.path.is_file());
     }
 }

@@ -211,7 +211,7 @@ mod tests {
         use crate::testing::Counter;
         let sys = System::live();
         let pattern = ["profile", "", "", "profile-1ms"];
-        let counter = Counter::attach(&Profile, &sys, pattern, false, |signature| Some(signature.raw[1].clone()));
+        let counter = Counter::attach(&Profile, &sys, pattern, None, |signature| Some(signature.raw[1].clone()));
         let start = std::time::Instant::now();
         // Busy, because an idle CPU's clock may not fire.
         while counter.get(0).0 == 0 && start.elapsed().as_secs() < 10 {
@@ -227,7 +227,7 @@ mod tests {
             return;
         }
         let sys = System::live();
-        let counter = crate::testing::Counter::attach(&Profile, &sys, ["", "", "", "tick-5ms"], false, |_| None);
+        let counter = crate::testing::Counter::attach(&Profile, &sys, ["", "", "", "tick-5ms"], None, |_| None);
         assert!(counter.attachment.links.is_empty());
         let [timer] = &counter.attachment.timers[..] else { panic!("one timer") };
         assert_eq!((timer.period, timer.index), (5_000_000, 0));

@@ -257,8 +257,8 @@ mod tests {
         let sys = System::live();
         // sched_process_exec: filename, pid, old_pid.
         let pattern = ["sdt", "sched", "", "sched_process_exec"];
-        let pid = Counter::attach(&Sdt, &sys, pattern, false, |signature| Some(signature.raw[1].clone()));
-        let path = Counter::attach(&Sdt, &sys, pattern, false, |signature| {
+        let pid = Counter::attach(&Sdt, &sys, pattern, None, |signature| Some(signature.raw[1].clone()));
+        let path = Counter::attach(&Sdt, &sys, pattern, None, |signature| {
             let base = Box::new(signature.raw[0].clone());
             Some(Location::Memory { base, offset: 0, size: 1, signed: false, space: Space::Kernel })
         });

@@ -266,7 +266,7 @@ fn untyped_args(raw: &[Location], ty: probity_ir::TypeId) -> Vec<Arg> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Counter, live};
+    use crate::testing::{Counter, live, this_thread};
     use probity_kernel::Feature;
 
     fn found(pattern: [&str; 4]) -> Vec<String> {
@@ -322,7 +322,7 @@ mod tests {
         let number = Table::Native.number("getppid", sys.version().unwrap()).unwrap();
         for btf in [true, false] {
             sys.assume(Feature::Btf, btf && sys.path("sys/kernel/btf/vmlinux").exists());
-            let counter = Counter::attach(&Syscall, &sys, ["", "vmlinux", "", "entry"], true, |_| None);
+            let counter = Counter::attach(&Syscall, &sys, ["", "vmlinux", "", "entry"], Some(this_thread()), |_| None);
             assert_eq!(counter.attachment.links.len(), 1);
             let before = counter.get(number).0;
             getppid(1000);
@@ -340,7 +340,7 @@ mod tests {
         for btf in [true, false] {
             sys.assume(Feature::Btf, btf && sys.path("sys/kernel/btf/vmlinux").exists());
             let pattern = ["syscall", "vmlinux", "getppid", "return"];
-            let counter = Counter::attach(&Syscall, &sys, pattern, true, |signature| signature.errno.clone());
+            let counter = Counter::attach(&Syscall, &sys, pattern, Some(this_thread()), |signature| signature.errno.clone());
             getppid(10);
             let (count, result) = counter.get(number);
             assert!(count >= 10, "{count}");
@@ -356,7 +356,7 @@ mod tests {
         let sys = System::live();
         let number = Table::Native.number("getpriority", sys.version().unwrap()).unwrap();
         let pattern = ["syscall", "vmlinux", "statx", "entry"];
-        let counter = Counter::attach(&Syscall, &sys, pattern, true, |signature| Some(signature.raw[0].clone()));
+        let counter = Counter::attach(&Syscall, &sys, pattern, Some(this_thread()), |signature| Some(signature.raw[0].clone()));
         // A path that begins with a slash: the directory's descriptor is AT_FDCWD.
         let _ = std::fs::metadata("/");
         let statx = Table::Native.number("statx", sys.version().unwrap()).unwrap();

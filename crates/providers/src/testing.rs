@@ -6,6 +6,9 @@ use crate::{Attachment, Provider};
 use probity_bpf::insn::{R0, R1, R2, R3, R6, R7, R8, R10};
 use probity_bpf::{AluOp, Asm, AtomicOp, Cond, Helper, Insn, MapKind, MapSpec, Object, ProgSpec, ProgType, Reg, Size};
 use probity_ir::{Location, ProbeDesc, ProgKind, Selector, Signature, Space, TypeTable};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
 use probity_kernel::{Loaded, System, can_bpf, load};
 
 /// Where the x86-64 `pt_regs` keeps a DWARF register.
@@ -21,13 +24,13 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// Attaches a counter to all probes that match `pattern`, for this thread only if `own`; it keeps the value at the place
+    /// Attaches a counter to all probes that match `pattern`, for one thread only if `only` says which; it keeps the value at the place
     /// that `pick` finds in the signature.
     pub fn attach(
         provider: &dyn Provider,
         sys: &System,
         pattern: [&str; 4],
-        own: bool,
+        only: Option<u32>,
         pick: fn(&Signature) -> Option<Location>,
     ) -> Counter {
         let [p, m, f, n] = pattern;
@@ -42,7 +45,7 @@ impl Counter {
                 (&signature.prog, &signature.phase, &signature.group, &signature.selector)
             );
         }
-        let loaded = load(&counting(&signature, own, pick(&signature).as_ref())).unwrap_or_else(|error| {
+        let loaded = load(&counting(&signature, only, pick(&signature).as_ref())).unwrap_or_else(|error| {
             panic!("{error}\n{}", error.verifier_log().unwrap_or("no log"));
         });
         let probes: Vec<_> = probes.into_iter().enumerate().map(|(n, probe)| (n as u32, probe)).collect();
@@ -63,6 +66,42 @@ impl Counter {
     }
 }
 
+/// A shell that runs commands inside its own process: a target whose C library's calls are known.
+pub struct Shell {
+    child: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Shell {
+    pub fn start() -> Shell {
+        let mut command = Command::new("sh");
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let mut shell = Shell { child, output };
+        shell.run(":");
+        shell
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Runs a line of built-in commands to its end.
+    pub fn run(&mut self, line: &str) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{line}\necho done").unwrap();
+        let mut answer = String::new();
+        self.output.read_line(&mut answer).unwrap();
+        assert_eq!(answer, "done\n");
+    }
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// Returns whether live tests can run, and says so if not.
 #[expect(clippy::print_stderr, reason = "a skipped test says so")]
 pub fn live() -> bool {
@@ -72,19 +111,20 @@ pub fn live() -> bool {
     can_bpf()
 }
 
-fn this_thread() -> i32 {
+/// The calling thread's number.
+pub fn this_thread() -> u32 {
     let link = std::fs::read_link("/proc/thread-self").unwrap();
     link.file_name().unwrap().to_str().unwrap().parse().unwrap()
 }
 
-fn counting(signature: &Signature, own: bool, value: Option<&Location>) -> Object {
+fn counting(signature: &Signature, only: Option<u32>, value: Option<&Location>) -> Object {
     let mut a = Asm::new();
     let out = a.label();
     a.emit(Insn::mov64(R6, R1));
-    if own {
+    if let Some(thread) = only {
         a.emit(Insn::call(Helper::GetCurrentPidTgid));
         a.emit(Insn::mov32(R0, R0));
-        a.jmp64(Cond::Ne, R0, this_thread(), out);
+        a.jmp64(Cond::Ne, R0, thread as i32, out);
     }
     match &signature.selector {
         Selector::One => a.emit(Insn::mov64(R7, 0)),

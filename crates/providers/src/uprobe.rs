@@ -67,8 +67,8 @@ impl Provider for Uprobe {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Counter, live};
-    use probity_ir::Location;
+    use crate::testing::{Counter, Shell, live};
+    use probity_ir::{Location, Space};
     use probity_kernel::Feature;
 
     fn found(pattern: [&str; 4]) -> Result<Vec<String>, Error> {
@@ -115,38 +115,30 @@ mod tests {
         assert!(inside.contains("no instruction starts"), "{inside}");
     }
 
-    /// Calls a C function that nothing else in the tests calls.
-    fn call(times: usize) {
-        for n in 0..times {
-            // SAFETY is the standard library's: it calls `gethostname`-like functions on its own.
-            let _ = std::hint::black_box(std::net::TcpListener::bind(("256.0.0.1", n as u16)));
-        }
-    }
-
     #[test]
     fn entry_and_return_fire_with_their_values() {
         if !live() {
             return;
         }
         let sys = System::live();
+        let mut shell = Shell::start();
         for multi in [true, false] {
             if multi && !sys.has(Feature::UprobeMulti) {
                 continue;
             }
             sys.assume(Feature::UprobeMulti, multi);
-            let pattern = ["uprobe", LIBC, "getaddrinfo", "entry"];
-            let entry = Counter::attach(&Uprobe, &sys, pattern, true, |signature| {
+            let only = Some(shell.pid());
+            let entry = Counter::attach(&Uprobe, &sys, ["uprobe", LIBC, "chdir", "entry"], only, |signature| {
                 // The first byte of the first argument, a string.
                 let base = Box::new(signature.raw[0].clone());
-                Some(Location::Memory { base, offset: 0, size: 1, signed: false, space: probity_ir::Space::User })
+                Some(Location::Memory { base, offset: 0, size: 1, signed: false, space: Space::User })
             });
-            let pattern = ["uprobe", LIBC, "getaddrinfo", "return"];
-            let ret = Counter::attach(&Uprobe, &sys, pattern, true, |signature| Some(signature.raw[1].clone()));
-            call(3);
-            assert_eq!(entry.get(0), (3, u64::from(b'2')), "multi {multi}");
+            let pattern = ["uprobe", LIBC, "chdir", "return"];
+            let ret = Counter::attach(&Uprobe, &sys, pattern, only, |signature| Some(signature.raw[1].clone()));
+            shell.run("cd /; cd /; cd /no/such");
+            assert_eq!(entry.get(0), (3, u64::from(b'/')), "multi {multi}");
             assert_eq!(ret.get(0).0, 3);
-            // EAI_NONAME
-            assert_eq!(ret.get(0).1 as i32, -2);
+            assert_eq!(ret.get(0).1 as i32, -1);
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Owns which places a pattern means in a file, their signatures, and attaching to them: with one multi-link for each file and
 //! sort of place where the kernel has multi-links. Leaves out which files are meant.
 
-use crate::{Attachment, arch, kinds};
+use crate::{Attachment, arch, kinds, unwind_table};
 use probity_debuginfo::elf::{Binding, Elf, Func};
 use probity_ir::{Location, ProbeDesc, Selector, Signature, Space, glob, is_glob};
 use probity_kernel::perf::ProbePmu;
@@ -39,6 +39,9 @@ const ARGUMENTS: usize = 10;
 
 /// After so many refusals without a success, the file is the reason and not its instructions.
 const HOPELESS: usize = 32;
+
+/// Bytes that show what instruction it is: prefixes and the opcode.
+const CODE: u64 = 8;
 
 /// `EM_X86_64`.
 const MACHINE: u16 = 62;
@@ -211,9 +214,13 @@ fn whole_file_site(elf: &Elf, vaddr: u64) -> Result<u64, Error> {
         return Err(Error::new(Kind::NotFound, format!("there is no code at address {vaddr:#x}")));
     };
     let function = elf.function_at(vaddr).map_err(|error| Error::new(Kind::Io, error.to_string()))?;
-    if let Some((name, func)) = function.filter(|(_, func)| func.size != 0) {
-        instruction(elf, &name, &func, vaddr - func.vaddr)?;
-    }
+    let known = function.filter(|(_, func)| func.size != 0);
+    let known = known.or_else(|| Some(("code".to_owned(), unwind_table::code_up_to(elf, vaddr)?)));
+    let Some((name, func)) = known else {
+        let what = format!("neither symbols nor unwind tables tell where instructions start near {vaddr:#x}");
+        return Err(Error::new(Kind::Unsupported, what));
+    };
+    instruction(elf, &name, &func, vaddr - func.vaddr)?;
     Ok(offset)
 }
 
@@ -270,7 +277,12 @@ pub(crate) fn attach(
         let objects = objects(module)?;
         files += objects.len();
         for object in &objects {
-            for (on_return, sites) in sites(object, &probes)? {
+            let (sites, refused) = sites(object, &probes)?;
+            served.extend(refused.iter().map(|(index, _)| u64::from(*index)));
+            for (index, why) in refused {
+                skip(&probes, index.into(), why.to_owned(), &mut attachment);
+            }
+            for (on_return, sites) in sites {
                 places += sites.len();
                 served.extend(sites.iter().map(|site| site.1));
                 let site = Site { prog, pmu: pmu.as_ref(), path: &object.path, pid, on_return };
@@ -297,7 +309,8 @@ pub(crate) fn attach(
 /// File offsets with the cookies of their probes; entries and instructions apart from returns.
 type Sites = BTreeMap<bool, Vec<(u64, u64)>>;
 
-fn sites(object: &Object, probes: &[&(u32, ProbeDesc)]) -> Result<Sites, Error> {
+/// Finds the places of probes in a file, and the probes that the kernel would refuse, with the reason.
+fn sites(object: &Object, probes: &[&(u32, ProbeDesc)]) -> Result<(Sites, Vec<(u32, &'static str)>), Error> {
     let elf = open(object)?;
     let wanted: BTreeSet<&str> = probes.iter().map(|(_, probe)| probe.function.as_str()).collect();
     // One walk, however many functions. Functions of one name that only their own object files see all belong to the probe.
@@ -314,9 +327,17 @@ fn sites(object: &Object, probes: &[&(u32, ProbeDesc)]) -> Result<Sites, Error> 
         }
     }
     let mut sites = Sites::new();
+    let mut refused = Vec::new();
     for (index, probe) in probes {
         let Some(place) = Place::parse(&probe.name) else { continue };
-        let mut add = |on_return, offset| sites.entry(on_return).or_default().push((offset, u64::from(*index)));
+        let mut add = |on_return, offset| {
+            // The kernel refuses a multi-link as a whole for one such instruction.
+            let code = elf.bytes(offset, CODE).unwrap_or_default();
+            match arch::unprobeable(&code) {
+                Some(why) => refused.push((*index, why)),
+                None => sites.entry(on_return).or_default().push((offset, u64::from(*index))),
+            }
+        };
         match (place, functions.get(&probe.function)) {
             (Place::Offset(vaddr), _) if probe.function == WHOLE_FILE => add(false, whole_file_site(&elf, vaddr)?),
             (_, None) => {}
@@ -337,7 +358,13 @@ fn sites(object: &Object, probes: &[&(u32, ProbeDesc)]) -> Result<Sites, Error> 
         sites.sort_unstable();
         sites.dedup();
     }
-    Ok(sites)
+    Ok((sites, refused))
+}
+
+fn skip(probes: &[&(u32, ProbeDesc)], cookie: u64, why: String, attachment: &mut Attachment) {
+    if let Some((_, probe)) = probes.iter().find(|(index, _)| u64::from(*index) == cookie) {
+        attachment.skipped.push((probe.clone(), why));
+    }
 }
 
 /// How to attach to places of one file.
@@ -379,11 +406,7 @@ impl Site<'_> {
         match (refused && !hopeless, sites) {
             (false, _) => Err(error),
             (true, [(offset, cookie)]) => {
-                let probe = probes.iter().find(|(index, _)| u64::from(*index) == *cookie);
-                if let Some((_, probe)) = probe {
-                    let why = format!("the kernel refuses a probe at file offset {offset:#x}: {error}");
-                    attachment.skipped.push((probe.clone(), why));
-                }
+                skip(probes, *cookie, format!("the kernel refuses a probe at {offset:#x}: {error}"), attachment);
                 Ok(())
             }
             (true, _) => {
