@@ -61,7 +61,7 @@ pub trait Provider: Sync {
         0
     }
     /// What someone may want who asks for `pattern` although there is no such probe: another system's name for it, mostly.
-    fn hint(&self, _pattern: &ProbeDesc) -> Option<String> {
+    fn hint(&self, _sys: &System, _pattern: &ProbeDesc) -> Option<String> {
         None
     }
     /// Every probe that matches `pattern`; creates nothing (G4).

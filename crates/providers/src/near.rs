@@ -18,16 +18,17 @@ pub fn near(sys: &System, pattern: &ProbeDesc) -> Vec<String> {
         let names = PROVIDERS.iter().map(|provider| (provider.name().to_owned(), provider.name().to_owned()));
         return closest(&pattern.provider, names.collect());
     }
-    let mut found: Vec<String> = serving.iter().filter_map(|provider| provider.hint(pattern)).collect();
-    // One field is wrong, most likely: each in turn is left open, the last ones first because they are typed last.
-    let open: [(fn(&mut ProbeDesc) -> &mut String, fn(&ProbeDesc) -> &str); 3] = [
-        (|desc| &mut desc.function, |desc| &desc.function),
-        (|desc| &mut desc.name, |desc| &desc.name),
-        (|desc| &mut desc.module, |desc| &desc.module),
+    let mut found: Vec<String> = serving.iter().filter_map(|provider| provider.hint(sys, pattern)).collect();
+    // One field is wrong, most likely, so each in turn is left open. The module first: what is right but for where it
+    // is (an imported function) is nearer than anything that only looks alike.
+    let open: [(fn(&mut ProbeDesc) -> &mut String, fn(&ProbeDesc) -> &str, bool); 3] = [
+        (|desc| &mut desc.module, |desc| &desc.module, true),
+        (|desc| &mut desc.function, |desc| &desc.function, false),
+        (|desc| &mut desc.name, |desc| &desc.name, false),
     ];
-    for (field_mut, field) in open {
+    for (field_mut, field, any) in open {
         let wanted = field(pattern);
-        if wanted.is_empty() || is_glob(wanted) {
+        if wanted.is_empty() || is_glob(wanted) || found.len() >= MOST {
             continue;
         }
         let mut wider = pattern.clone();
@@ -37,13 +38,11 @@ pub fn near(sys: &System, pattern: &ProbeDesc) -> Vec<String> {
             // The provider's own error has been reported where the pattern was looked up.
             let _ = provider.probes(sys, &wider, &mut |desc| names.push((field(&desc).to_owned(), desc.to_string())));
         }
-        for name in closest(wanted, names) {
+        let names = if any { names.into_iter().take(MOST).map(|(_, text)| text).collect() } else { closest(wanted, names) };
+        for name in names {
             if !found.contains(&name) {
                 found.push(name);
             }
-        }
-        if found.len() >= MOST {
-            break;
         }
     }
     found.truncate(MOST);
@@ -122,5 +121,8 @@ mod tests {
         assert!(near("syscall", "", "rexit", "entry").iter().any(|hint| hint.contains("exit_group")));
         assert_eq!(near("dtrace", "", "", "BEGN"), ["dtrace:::BEGIN"]);
         assert_eq!(near("syscal", "", "read", "entry"), ["syscall"]);
+        assert_eq!(near("syscall", "libc", "read", "entry")[0], "syscall:vmlinux:read:entry");
+        assert!(near("syscall", "", "read", "exit").is_empty());
+        assert_eq!(near("syscall", "", "read", "retrun")[0], "syscall:vmlinux:read:return");
     }
 }

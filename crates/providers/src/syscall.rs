@@ -106,7 +106,7 @@ impl Provider for Syscall {
         Call::of(sys, probe).map_or(0, |call| FIRST_ID + 2 * call.index() + u32::from(call.on_return))
     }
 
-    fn hint(&self, pattern: &ProbeDesc) -> Option<String> {
+    fn hint(&self, _sys: &System, pattern: &ProbeDesc) -> Option<String> {
         let (theirs, ours) = ELSEWHERE.iter().find(|(theirs, _)| *theirs == pattern.function)?;
         let (provider, name) = (self.name(), &pattern.name);
         Some(format!("{provider}:{MODULE}:{ours}:{name} ({theirs} of the C library or of other systems is {ours} here)"))
@@ -387,5 +387,48 @@ mod tests {
         assert_eq!(args("fstat", "entry").0, ["unsigned int fd", "struct stat * statbuf"]);
         assert!(args("getppid", "entry").0.is_empty());
         assert_eq!(args("read", "return").0.len(), 2);
+    }
+
+    /// A 32-bit program of 98 bytes: getppid, exit.
+    fn compat_program() -> Vec<u8> {
+        let code = [0xb8, 64, 0, 0, 0, 0xcd, 0x80, 0xb8, 1, 0, 0, 0, 0xcd, 0x80];
+        let base = 0x0804_8000_u32;
+        let size = 84 + code.len() as u32;
+        let mut elf = b"\x7fELF\x01\x01\x01".to_vec();
+        elf.resize(16, 0);
+        // Type and machine, version, entry, program headers, sections, flags.
+        elf.extend([2, 0, 3, 0]);
+        [1, base + 84, 52, 0, 0].iter().for_each(|word| elf.extend(word.to_le_bytes()));
+        [52_u16, 32, 1, 0, 0, 0].iter().for_each(|half| elf.extend(half.to_le_bytes()));
+        [1, 0, base, base, size, size, 5, 0x1000].iter().for_each(|word| elf.extend(word.to_le_bytes()));
+        elf.extend(code);
+        elf
+    }
+
+    #[test]
+    fn calls_of_32_bit_programs_have_their_own_probes() {
+        use std::os::unix::fs::PermissionsExt;
+        let sys = System::live();
+        if !live() || !has_compat(&sys) {
+            return;
+        }
+        let path = std::env::temp_dir().join(format!("probity-compat-{}", std::process::id()));
+        std::fs::write(&path, compat_program()).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let number = Table::Compat.number("getppid", sys.version().unwrap()).unwrap();
+        for btf in [true, false] {
+            sys.assume(Feature::Btf, btf && sys.path("sys/kernel/btf/vmlinux").exists());
+            let entry = Counter::attach(&Syscall, &sys, ["", "ia32", "getppid", "entry"], None, |_| None);
+            let ret = Counter::attach(&Syscall, &sys, ["", "ia32", "getppid", "return"], None, |signature| {
+                Some(signature.raw[1].clone())
+            });
+            let ran = std::process::Command::new(&path).status();
+            // Some machines have the calls but forbid the programs.
+            if ran.is_ok() {
+                assert_eq!(entry.get(COMPAT_BASE + number).0, 1);
+                assert_eq!(ret.get(COMPAT_BASE + number), (1, u64::from(std::process::id())));
+            }
+        }
+        std::fs::remove_file(&path).unwrap();
     }
 }

@@ -133,7 +133,19 @@ fn counting(signature: &Signature, only: Option<u32>, value: Option<&Location>) 
             a.emit(Insn::call(Helper::GetAttachCookie));
             a.emit(Insn::mov64(R7, R0));
         }
-        Selector::Syscall { number, .. } => lower(&mut a, number, R7, out),
+        Selector::Syscall { number, compat, limit } => {
+            lower(&mut a, number, R7, out);
+            a.jmp64(Cond::Ge, R7, probity_ir::COMPAT_BASE as i32, out);
+            if let Some((word, mask)) = compat {
+                let native = a.label();
+                lower(&mut a, word, R8, out);
+                a.emit(Insn::alu64(AluOp::And, R8, *mask as i32));
+                a.jmp64(Cond::Eq, R8, 0, native);
+                a.emit(Insn::add64(R7, probity_ir::COMPAT_BASE as i32));
+                a.bind(native);
+            }
+            a.jmp64(Cond::Ge, R7, *limit as i32, out);
+        }
     }
     a.emit(Insn::mov64(R8, 0));
     if let Some(value) = value {
@@ -179,6 +191,10 @@ fn lower(a: &mut Asm, location: &Location, dst: Reg, out: probity_bpf::Label) {
             a.emit(Insn::ldx(Size::from_bytes(usize::from(*size)).unwrap(), dst, dst, *offset as i16));
         }
         Location::Narrow { of, .. } => lower(a, of, dst, out),
+        Location::CurrentTask => {
+            a.emit(Insn::call(Helper::GetCurrentTaskBtf));
+            a.emit(Insn::mov64(dst, R0));
+        }
         Location::CtxAddress { offset } => {
             a.emit(Insn::mov64(dst, R6));
             a.emit(Insn::add64(dst, *offset as i32));

@@ -4,6 +4,7 @@
 
 use crate::user::{self, Object, unreadable};
 use crate::{Attachment, Provider};
+use probity_debuginfo::elf::Elf;
 use probity_debuginfo::ldcache::resolve_binary;
 use probity_ir::{ProbeDesc, Signature, TypeTable, is_glob};
 use probity_kernel::{Error, Kind, Prog, System};
@@ -27,6 +28,22 @@ fn resolve(sys: &System, module: &str) -> Result<PathBuf, Error> {
 impl Provider for Uprobe {
     fn name(&self) -> &'static str {
         "uprobe"
+    }
+
+    fn hint(&self, sys: &System, pattern: &ProbeDesc) -> Option<String> {
+        let function = &pattern.function;
+        if pattern.provider != self.name() || function.is_empty() || is_glob(function) {
+            return None;
+        }
+        // A function that the file only imports is in a library that it needs.
+        let path = resolve(sys, &pattern.module).ok()?;
+        let needed = Elf::open(path).ok()?.needed().ok()?;
+        let library = needed.into_iter().find(|library| {
+            let elf = resolve(sys, library).ok().and_then(|path| Elf::open(path).ok());
+            elf.is_some_and(|elf| elf.function(function).is_ok_and(|func| func.is_some()))
+        })?;
+        let (provider, module, name) = (self.name(), &pattern.module, &pattern.name);
+        Some(format!("{provider}:{library}:{function}:{name} ({module} imports {function} from {library})"))
     }
 
     fn probes(&self, sys: &System, pattern: &ProbeDesc, found: &mut dyn FnMut(ProbeDesc)) -> Result<(), Error> {
@@ -113,6 +130,25 @@ mod tests {
         // endbr64 has four bytes.
         let inside = found(["uprobe", LIBC, "malloc", "1"]).unwrap_err().to_string();
         assert!(inside.contains("no instruction starts"), "{inside}");
+    }
+
+    #[test]
+    fn stripped_code_by_address() {
+        let sys = System::live();
+        let Ok(path) = resolve(&sys, "sleep") else { return };
+        let entry = Elf::open(path).unwrap().entry();
+        let site = found(["uprobe", "sleep", "-", &format!("{entry:x}")]).unwrap();
+        assert_eq!(site, [format!("uprobe:sleep:-:{entry:x}")]);
+        // xor %ebp,%ebp and endbr64 are both longer than a byte.
+        let error = found(["uprobe", "sleep", "-", &format!("{:x}", entry + 1)]).unwrap_err().to_string();
+        assert!(error.contains("no instruction starts"), "{error}");
+    }
+
+    #[test]
+    fn imports_are_traced_to_their_library() {
+        let pattern = ProbeDesc::new("uprobe", "sleep", "nanosleep", "entry");
+        let hint = Uprobe.hint(&System::live(), &pattern);
+        assert!(hint.is_none_or(|hint| hint.starts_with("uprobe:libc.so.6:nanosleep:entry")));
     }
 
     #[test]
