@@ -5,7 +5,8 @@ use probity_kernel::process::Process;
 use probity_kernel::{Error, Kind, Poller, System};
 use std::process::ExitStatus;
 
-/// The targets of a session, in the order they were named. Dropping it before [`Targets::release`] kills held commands.
+/// The targets of a session, in the order they were named. Dropping it kills the commands that still run, as DTrace does:
+/// they were started for the question.
 #[derive(Default)]
 pub struct Targets {
     children: Vec<(Child, Option<ExitStatus>)>,
@@ -70,5 +71,14 @@ impl Targets {
     /// The exit status of the first command, if it has ended.
     pub fn status(&self) -> Option<ExitStatus> {
         self.children.first().and_then(|(_, status)| *status)
+    }
+}
+
+impl Drop for Targets {
+    fn drop(&mut self) {
+        for (child, _) in self.children.iter_mut().filter(|(_, status)| status.is_none()) {
+            // It may have ended meanwhile.
+            let _ = child.kill();
+        }
     }
 }

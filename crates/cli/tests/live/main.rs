@@ -1,0 +1,12 @@
+//! The command on the running kernel. Every test skips, with a line, where BPF is not permitted.
+
+mod accounting;
+mod end;
+mod exact;
+mod faces;
+mod language;
+mod machine;
+mod mistakes;
+mod nothing_left;
+mod probes;
+mod tools;
