@@ -1,0 +1,987 @@
+//! Random programs that mean something, and random firings for them. Everything follows from the seed.
+//!
+//! Programs are well-typed and use every kind of expression and statement; most addresses are good, most divisors are
+//! not zero, so that clauses get far. Sizes are kept where BPF's limits are not met often.
+
+use crate::eval::Firing;
+use probity_bpf::interp::{AddressSpace, Env};
+use probity_ir::{
+    Agg, AggFunc, AggId, Array, ArrayId, BinOp, Builtin, Clause, ClauseCode, ClauseId, Ctx, Expr, ExprId, IntKind,
+    Location, Phase, Probe, ProbeDesc, ProbePart, ProgKind, Program, Record, RecordId, RingKind, Scope, Selector, Show,
+    Space, Stmt, StrOp, TempId, UnOp, Unit, UnitId, Val, Var, VarId,
+};
+use std::collections::BTreeSet;
+
+/// User memory: numbers.
+const USER_NUMBERS: u64 = 0x10_0000;
+/// User memory: strings, each in [`STRING_ROOM`] bytes.
+const USER_STRINGS: u64 = 0x20_0000;
+/// Kernel memory: numbers.
+const KERNEL_NUMBERS: u64 = 0xffff_8881_0010_0000;
+/// Kernel memory: strings.
+const KERNEL_STRINGS: u64 = 0xffff_8881_0020_0000;
+/// Bytes of the areas of numbers.
+const NUMBERS: u64 = 256;
+/// Room of a string, its zeros included.
+const STRING_ROOM: u64 = 320;
+/// How many strings there are.
+const STRINGS: u64 = 6;
+/// Bytes of a context.
+const CTX: usize = 216;
+/// Where a context's string is.
+const CTX_STRING: u32 = 120;
+
+/// A generator of pseudo-random numbers (xorshift64*).
+#[derive(Clone, Debug)]
+pub struct Rng(u64);
+
+impl Rng {
+    /// The generator of a seed.
+    pub fn new(seed: u64) -> Rng {
+        let mut rng = Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d | 1);
+        for _ in 0..8 {
+            rng.next();
+        }
+        rng
+    }
+
+    /// 64 bits.
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// Below `n`.
+    pub fn below(&mut self, n: u64) -> u64 {
+        (self.next() >> 33) % n.max(1)
+    }
+
+    /// True in `percent` of 100.
+    pub fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    /// One of these.
+    pub fn pick<T: Clone>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len() as u64) as usize].clone()
+    }
+
+    fn number(&mut self) -> i64 {
+        match self.below(5) {
+            0 => self.below(10) as i64,
+            1 => self.pick(&[
+                -1,
+                0,
+                1,
+                63,
+                64,
+                65,
+                127,
+                128,
+                255,
+                256,
+                -128,
+                -129,
+                i64::from(i32::MAX),
+                i64::from(i32::MIN),
+                1 << 31,
+                (1 << 32) - 1,
+                1 << 32,
+                i64::MAX,
+                i64::MIN,
+                i64::MIN + 1,
+                1 << 62,
+            ]),
+            2 => self.below(2000) as i64 - 1000,
+            3 => 1i64.wrapping_shl(self.below(64) as u32).wrapping_sub(self.below(3) as i64),
+            _ => self.next() as i64,
+        }
+    }
+
+    fn text(&mut self, most: u64) -> Vec<u8> {
+        let len = match self.below(4) {
+            0 => 0,
+            1 => self.below(4).min(most),
+            2 => self.below(most.min(16) + 1),
+            _ => self.below(most + 1),
+        };
+        // Few letters, so that strings are equal, or begin equally, often.
+        let high = self.chance(10);
+        (0..len).map(|_| if high && self.chance(30) { 0x80 + self.below(128) as u8 } else { b'a' + self.below(2) as u8 }).collect()
+    }
+}
+
+/// What the generator knows while it writes a clause.
+struct Gen {
+    rng: Rng,
+    program: Program,
+    unit: UnitId,
+    ctx: Ctx,
+    probes: usize,
+    one_probe: bool,
+    clause: ClauseId,
+    exprs: Vec<Expr>,
+    temps: Vec<Val>,
+    /// Temporaries that are set on every path to here.
+    set: BTreeSet<u32>,
+    /// Temporaries that hold an offset in scratch memory, and the room there.
+    copies: Vec<(TempId, u32)>,
+    line: u32,
+    action: u32,
+    /// Statements that may still be made in this clause.
+    fuel: u32,
+}
+
+/// A program.
+pub fn program(seed: u64) -> Program {
+    let mut rng = Rng::new(seed);
+    let mut program = Program::default();
+    let cap = |rng: &mut Rng| match rng.below(8) {
+        0 => rng.pick(&[2, 3, 8, 9]),
+        1 => rng.pick(&[100, 128, 256]),
+        _ => rng.pick(&[16, 24, 32, 64]),
+    };
+    let val = |rng: &mut Rng| if rng.chance(60) { Val::Int } else { Val::Str { cap: cap(rng) } };
+    for i in 0..3 + rng.below(5) {
+        let scope = rng.pick(&[Scope::Global, Scope::Global, Scope::Thread, Scope::Clause]);
+        let val = val(&mut rng);
+        program.vars.push(Var { name: format!("x{i}"), scope, val });
+    }
+    for i in 0..rng.below(4) {
+        let scope = rng.pick(&[Scope::Global, Scope::Thread]);
+        let key = (0..1 + rng.below(3)).map(|_| val(&mut rng)).collect();
+        let val = val(&mut rng);
+        program.arrays.push(Array { name: format!("m{i}"), scope, key, val });
+    }
+    for i in 0..1 + rng.below(4) {
+        let func = func(&mut rng);
+        let members = if rng.chance(35) { 0 } else { 1 + rng.below(3) };
+        let key = (0..members)
+            .map(|_| match val(&mut rng) {
+                Val::Int => (Val::Int, Show::Int { size: 8, signed: true, kind: IntKind::Number }),
+                val => (val, Show::String),
+            })
+            .collect();
+        let resettable = rng.chance(40);
+        program.aggs.push(Agg { name: format!("g{i}"), func, key, resettable, probes_of: None });
+    }
+    let units = 1 + rng.below(3);
+    let mut g = Gen {
+        rng,
+        program,
+        unit: UnitId(0),
+        ctx: Ctx::Args,
+        probes: 1,
+        one_probe: true,
+        clause: ClauseId(0),
+        exprs: Vec::new(),
+        temps: Vec::new(),
+        set: BTreeSet::new(),
+        copies: Vec::new(),
+        line: 1,
+        action: 0,
+        fuel: 0,
+    };
+    for i in 0..units {
+        g.unit(i as u32);
+    }
+    g.program
+}
+
+fn func(rng: &mut Rng) -> AggFunc {
+    match rng.below(9) {
+        0 => AggFunc::Count,
+        1 => AggFunc::Sum,
+        2 => AggFunc::Min,
+        3 => AggFunc::Max,
+        4 => AggFunc::Avg,
+        5 => AggFunc::Stddev,
+        6 => AggFunc::Quantize,
+        7 => {
+            let low = rng.pick(&[0, -100, 10, i32::MIN, -7]);
+            let step = 1 + rng.below(50) as u16;
+            let levels = 1 + rng.below(40) as i32;
+            let high = low.saturating_add(i32::from(step) * levels - rng.below(u64::from(step)) as i32);
+            AggFunc::Lquantize { low, high, step }
+        }
+        _ => {
+            let factor = rng.pick(&[2u16, 3, 10]);
+            let low = rng.below(4) as u16;
+            let high = low + rng.below(4) as u16;
+            let steps = factor * (1 + rng.below(3) as u16);
+            AggFunc::Llquantize { factor, low, high, steps }
+        }
+    }
+}
+
+impl Gen {
+    fn unit(&mut self, number: u32) {
+        self.unit = UnitId(number);
+        let rng = &mut self.rng;
+        self.ctx = rng.pick(&[Ctx::Args, Ctx::Args, Ctx::Args, Ctx::Regs, Ctx::PerfEvent, Ctx::Record]);
+        let prog_type = match self.ctx {
+            Ctx::Args => 17,
+            Ctx::Regs => 2,
+            Ctx::PerfEvent => 7,
+            Ctx::Record => 5,
+        };
+        let sleepable = self.ctx == Ctx::Regs && rng.chance(30);
+        let prog = ProgKind { prog_type, attach_type: 0, btf_id: 0, sleepable, ctx: self.ctx };
+        let many = rng.chance(60);
+        let selector = match self.ctx {
+            _ if !many => Selector::One,
+            Ctx::Args => {
+                let word = |n: u32| Location::Ctx { offset: 8 * n, size: 8, signed: false };
+                let limit = rng.pick(&[6, 40, 520, 900]);
+                let compat = rng.chance(50).then(|| (word(2), rng.pick(&[2, 0x4000_0000, 1 << 40])));
+                Selector::Syscall { number: word(1), compat, limit }
+            }
+            _ => Selector::Cookie,
+        };
+        let count = match &selector {
+            Selector::One => 1,
+            Selector::Cookie => 1 + rng.below(9) as usize,
+            Selector::Syscall { limit, .. } => *limit as usize,
+        };
+        let mut probes = vec![None; count];
+        let dense = rng.chance(50);
+        for (i, probe) in probes.iter_mut().enumerate() {
+            let there = match &selector {
+                Selector::One => true,
+                Selector::Cookie => rng.chance(85) || i == 0,
+                Selector::Syscall { .. } => (dense && i < 20) || rng.chance(if dense { 5 } else { 1 }) || i == 3,
+            };
+            if there {
+                let function = String::from_utf8(rng.text(12)).unwrap_or_default();
+                let name = rng.pick(&["entry", "return", "x"]);
+                let desc = ProbeDesc::new("prov", rng.pick(&["", "vmlinux"]), &function, name);
+                *probe = Some(Probe { id: 1 + number * 1000 + i as u32, desc });
+            }
+        }
+        let present: Vec<u32> = (0..count as u32).filter(|&i| probes[i as usize].is_some()).collect();
+        self.probes = count;
+        self.one_probe = selector == Selector::One;
+        let plain = self.ctx == Ctx::Args && selector == Selector::One;
+        let phase = match self.rng.below(6) {
+            0 if plain => Phase::Begin,
+            1 if plain => Phase::End,
+            2 if plain => Phase::Always,
+            _ => Phase::Run,
+        };
+        self.program.units.push(Unit {
+            name: format!("unit_{number}"),
+            prog,
+            selector,
+            probes,
+            phase,
+            clauses: Vec::new(),
+        });
+        if self.rng.chance(40) {
+            // One aggregation whose key has the probe.
+            let key = vec![
+                (Val::Int, Show::ProbePart(ProbePart::Function)),
+                (Val::Int, Show::Int { size: 8, signed: true, kind: IntKind::Number }),
+            ];
+            let name = format!("p{number}");
+            let func = func(&mut self.rng);
+            self.program.aggs.push(Agg { name, func, key, resettable: false, probes_of: Some(self.unit) });
+        }
+        for _ in 0..1 + self.rng.below(4) {
+            let code = self.clause(&present);
+            self.program.units[number as usize].clauses.push(code);
+        }
+    }
+
+    fn clause(&mut self, present: &[u32]) -> ClauseCode {
+        self.clause = ClauseId(self.program.clauses.len() as u32);
+        self.line += 1;
+        self.action = 0;
+        self.program.clauses.push(Clause { span: (0, 0, 0), line: self.line });
+        self.exprs.clear();
+        self.temps.clear();
+        self.set.clear();
+        self.copies.clear();
+        let probes = if present.len() > 1 && self.rng.chance(50) {
+            let mut some: Vec<u32> = present.iter().copied().filter(|_| self.rng.chance(50)).collect();
+            if some.is_empty() {
+                some.push(present[0]);
+            }
+            some
+        } else {
+            Vec::new()
+        };
+        let predicate = self.rng.chance(40).then(|| {
+            let cond = self.int(3);
+            let often = self.rng.chance(70);
+            if often {
+                let one = self.add(Expr::Const(1));
+                self.add(Expr::Bin(BinOp::Or, cond, one))
+            } else {
+                cond
+            }
+        });
+        self.fuel = 10;
+        let len = 2 + self.rng.below(5);
+        let body = self.block(len, 2);
+        ClauseCode {
+            clause: self.clause,
+            probes,
+            exprs: std::mem::take(&mut self.exprs),
+            temps: std::mem::take(&mut self.temps),
+            predicate,
+            body,
+        }
+    }
+
+    fn add(&mut self, expr: Expr) -> ExprId {
+        self.exprs.push(expr);
+        ExprId(self.exprs.len() as u32 - 1)
+    }
+
+    fn constant(&mut self, n: i64) -> ExprId {
+        self.add(Expr::Const(n))
+    }
+
+    // Statements.
+
+    fn block(&mut self, len: u64, depth: u32) -> Vec<Stmt> {
+        let mut out = Vec::new();
+        for _ in 0..len {
+            if self.fuel == 0 {
+                break;
+            }
+            self.fuel -= 1;
+            if self.rng.chance(60) {
+                self.line += 1;
+                self.action += 1;
+                out.push(Stmt::Mark { line: self.line, action: self.action });
+            }
+            let stmt = self.stmt(depth);
+            out.push(stmt);
+        }
+        out
+    }
+
+    fn temp(&mut self) -> TempId {
+        self.temps.push(Val::Int);
+        TempId(self.temps.len() as u32 - 1)
+    }
+
+    /// A temporary to set: an old one or a new one.
+    fn temp_to_set(&mut self) -> TempId {
+        let old: Vec<u32> = self.set.iter().copied().collect();
+        if !old.is_empty() && self.rng.chance(30) { TempId(self.rng.pick(&old)) } else { self.temp() }
+    }
+
+    fn old(&mut self) -> Option<TempId> {
+        let old = self.rng.chance(40).then(|| self.temp_to_set());
+        self.set.extend(old.map(|t| t.0));
+        old
+    }
+
+    fn vars(&self, want: impl Fn(&Var) -> bool) -> Vec<u32> {
+        (0..self.program.vars.len() as u32).filter(|&i| want(&self.program.vars[i as usize])).collect()
+    }
+
+    fn stmt(&mut self, depth: u32) -> Stmt {
+        loop {
+            match self.rng.below(100) {
+                0..10 => {
+                    let value = self.int(3);
+                    let temp = self.temp_to_set();
+                    self.set.insert(temp.0);
+                    return Stmt::SetTemp(temp, value);
+                }
+                10..28 => {
+                    let id = self.rng.below(self.program.vars.len() as u64) as u32;
+                    let value = match self.program.vars[id as usize].val {
+                        Val::Str { .. } => self.string(2),
+                        _ => self.int(4),
+                    };
+                    return Stmt::SetVar(VarId(id), value);
+                }
+                28..36 => {
+                    let vars = self.vars(|v| v.scope == Scope::Global && v.val == Val::Int);
+                    if !vars.is_empty() {
+                        let var = VarId(self.rng.pick(&vars));
+                        let by = self.int(3);
+                        return Stmt::AddVar { var, by, old: self.old() };
+                    }
+                }
+                36..48 if !self.program.arrays.is_empty() => {
+                    let id = self.rng.below(self.program.arrays.len() as u64) as u32;
+                    let key = self.array_key(id);
+                    let value = match self.program.arrays[id as usize].val {
+                        Val::Str { .. } => self.string(2),
+                        _ if self.rng.chance(20) => self.constant(0),
+                        _ => self.int(3),
+                    };
+                    return Stmt::SetElem(ArrayId(id), key, value);
+                }
+                48..54 => {
+                    let ids: Vec<u32> = (0..self.program.arrays.len() as u32)
+                        .filter(|&i| self.program.arrays[i as usize].val == Val::Int)
+                        .collect();
+                    if !ids.is_empty() {
+                        let id = self.rng.pick(&ids);
+                        let key = self.array_key(id);
+                        let by = self.int(3);
+                        return Stmt::AddElem { array: ArrayId(id), key, by, old: self.old() };
+                    }
+                }
+                54..58 => return self.copyin(),
+                58..74 => {
+                    if let Some(stmt) = self.aggregate() {
+                        return stmt;
+                    }
+                }
+                74..88 => return self.emit(),
+                88..90 if self.rng.chance(50) => return Stmt::Stop,
+                90..100 if depth > 0 => {
+                    let cond = self.int(3);
+                    let (set, copies) = (self.set.clone(), self.copies.clone());
+                    let lens = (1 + self.rng.below(3), self.rng.below(3));
+                    let then = self.block(lens.0, depth - 1);
+                    let then_set = std::mem::replace(&mut self.set, set.clone());
+                    self.copies.clone_from(&copies);
+                    let otherwise = self.block(lens.1, depth - 1);
+                    let both = then_set.intersection(&self.set).copied().collect();
+                    self.set = both;
+                    self.copies = copies;
+                    return Stmt::If { cond, then, otherwise };
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn copyin(&mut self) -> Stmt {
+        let space = self.rng.pick(&[Space::User, Space::User, Space::Kernel]);
+        let addr = self.address(space);
+        let max = self.rng.pick(&[8u32, 16, 24, 33, 64]);
+        let len = if self.rng.chance(60) { self.constant(i64::from(max)) } else { self.int(1) };
+        let dst = self.temp();
+        self.copies.push((dst, max.next_multiple_of(8)));
+        Stmt::CopyIn { dst, addr, len, max, space }
+    }
+
+    fn array_key(&mut self, id: u32) -> Vec<ExprId> {
+        let key = self.program.arrays[id as usize].key.clone();
+        key.into_iter().map(|val| self.key_member(val)).collect()
+    }
+
+    /// A member of a key: few different values, so that keys meet again.
+    fn key_member(&mut self, val: Val) -> ExprId {
+        match val {
+            Val::Int if self.rng.chance(70) => {
+                let n = self.rng.below(4) as i64;
+                if self.rng.chance(50) {
+                    return self.constant(n);
+                }
+                let (of, mask) = (self.int(2), self.constant(3));
+                self.add(Expr::Bin(BinOp::And, of, mask))
+            }
+            Val::Int => self.int(2),
+            Val::Str { .. } => self.string(1),
+            Val::Bytes { len } => self.bytes(len),
+        }
+    }
+
+    fn bytes(&mut self, len: u32) -> ExprId {
+        let space = self.rng.pick(&[Space::User, Space::Kernel]);
+        let addr = self.address(space);
+        self.add(Expr::ReadBytes { addr, space, len })
+    }
+
+    fn aggregate(&mut self) -> Option<Stmt> {
+        let usable: Vec<u32> = (0..self.program.aggs.len() as u32)
+            .filter(|&i| self.program.aggs[i as usize].probes_of.is_none_or(|u| u == self.unit))
+            .collect();
+        if usable.is_empty() {
+            return None;
+        }
+        let id = self.rng.pick(&usable);
+        let agg = self.program.aggs[id as usize].clone();
+        let mut key = Vec::new();
+        for (val, show) in &agg.key {
+            key.push(match show {
+                Show::ProbePart(_) => self.add(Expr::ProbeIndex),
+                _ => self.key_member(*val),
+            });
+        }
+        let mut args = Vec::new();
+        if agg.func != AggFunc::Count {
+            args.push(if self.rng.chance(50) { self.near(agg.func) } else { self.int(3) });
+        }
+        let quantizes =
+            matches!(agg.func, AggFunc::Quantize | AggFunc::Lquantize { .. } | AggFunc::Llquantize { .. });
+        if quantizes && self.rng.chance(30) {
+            args.push(self.int(1));
+        }
+        Some(Stmt::Aggregate { agg: AggId(id), key, args })
+    }
+
+    /// A value in or about the range of a quantization.
+    fn near(&mut self, func: AggFunc) -> ExprId {
+        let (base, span) = match func {
+            AggFunc::Lquantize { low, high, .. } => (i64::from(low) - 3, (i64::from(high) - i64::from(low) + 6) as u64),
+            _ => (-2000, 4000),
+        };
+        let of = self.rng.below(span.max(1)) as i64;
+        let n = self.constant(base + of);
+        let (by, mask) = (self.int(1), self.constant(15));
+        let by = self.add(Expr::Bin(BinOp::And, by, mask));
+        self.add(Expr::Bin(BinOp::Add, n, by))
+    }
+
+    fn emit(&mut self) -> Stmt {
+        let mut fields = Vec::new();
+        let mut values = Vec::new();
+        for _ in 0..self.rng.below(5) {
+            let (val, id) = match self.rng.below(10) {
+                0..6 => (Val::Int, self.int(4)),
+                6..9 => {
+                    let cap = self.rng.pick(&[2, 8, 13, 16, 32, 64, 256]);
+                    (Val::Str { cap }, self.string(3))
+                }
+                _ => {
+                    let len = self.rng.pick(&[1, 3, 8, 16, 20]);
+                    (Val::Bytes { len }, self.bytes(len))
+                }
+            };
+            fields.push(val);
+            values.push(id);
+        }
+        let ring = if self.rng.chance(80) { RingKind::Data } else { RingKind::Control };
+        let record = RecordId(self.program.records.len() as u32);
+        self.program.records.push(Record { clause: self.clause, unit: self.unit, ring, fields, actions: Vec::new() });
+        Stmt::Emit { record, values }
+    }
+
+    // Expressions.
+
+    /// How many nodes the tree of an expression has, and whether all its temporaries are set here.
+    fn measure(&self, id: ExprId) -> (u32, bool) {
+        let e = &self.exprs[id.0 as usize];
+        let own = match e {
+            Expr::Temp(t) => self.set.contains(&t.0) || self.copies.iter().any(|c| c.0 == *t),
+            _ => true,
+        };
+        let children: Vec<ExprId> = match e {
+            Expr::Elem(_, key) => key.clone(),
+            Expr::Un(_, a) | Expr::Ext { of: a, .. } | Expr::StrLen(a) => vec![*a],
+            Expr::Load { addr, .. } | Expr::ReadBytes { addr, .. } => vec![*addr],
+            Expr::ReadStr { addr, max, .. } => max.iter().copied().chain([*addr]).collect(),
+            Expr::Bin(_, a, b) | Expr::And(a, b) | Expr::Or(a, b) | Expr::StrCmp(_, a, b) => vec![*a, *b],
+            Expr::StrJoin { a, b, .. } => vec![*a, *b],
+            Expr::Cond(a, b, c) => vec![*a, *b, *c],
+            _ => Vec::new(),
+        };
+        children.into_iter().map(|c| self.measure(c)).fold((1, own), |(n, ok), (m, fine)| (n + m, ok && fine))
+    }
+
+    fn is_string(&self, e: &Expr) -> bool {
+        match e {
+            Expr::Str(_) | Expr::Comm | Expr::ProbeText(_) | Expr::ReadStr { .. } | Expr::StrJoin { .. } => true,
+            Expr::Var(id) => self.program.vars[id.0 as usize].val != Val::Int,
+            Expr::Elem(id, _) => self.program.arrays[id.0 as usize].val != Val::Int,
+            Expr::Cond(_, a, _) => self.is_string(&self.exprs[a.0 as usize]),
+            _ => false,
+        }
+    }
+
+    /// An expression that is there already: the same number may be used more than once.
+    fn again(&mut self, strings: bool) -> Option<ExprId> {
+        let id = ExprId(self.rng.below(self.exprs.len() as u64) as u32);
+        let e = self.exprs.get(id.0 as usize)?;
+        // An offset in scratch memory by itself is nobody's business.
+        if matches!(e, Expr::ReadBytes { .. }) || self.is_string(e) != strings || self.is_copy(id) {
+            return None;
+        }
+        let (size, fine) = self.measure(id);
+        (size < 8 && fine).then_some(id)
+    }
+
+    fn is_copy(&self, id: ExprId) -> bool {
+        match &self.exprs[id.0 as usize] {
+            Expr::Temp(t) => !self.set.contains(&t.0),
+            Expr::Bin(BinOp::Add, a, _) => self.is_copy(*a),
+            _ => false,
+        }
+    }
+
+    fn int(&mut self, depth: u32) -> ExprId {
+        if self.rng.chance(8)
+            && let Some(id) = self.again(false)
+        {
+            return id;
+        }
+        let e = if depth == 0 || self.rng.chance(15) { self.leaf() } else { self.inner(depth - 1) };
+        self.add(e)
+    }
+
+    fn leaf(&mut self) -> Expr {
+        loop {
+            match self.rng.below(10) {
+                0..3 => return Expr::Const(self.rng.number()),
+                3..5 => return Expr::Loc(self.location()),
+                5 => {
+                    let which = self.rng.pick(&[
+                        Builtin::Pid,
+                        Builtin::Tid,
+                        Builtin::Uid,
+                        Builtin::Gid,
+                        Builtin::Timestamp,
+                        Builtin::WallTimestamp,
+                        Builtin::Cpu,
+                        Builtin::CurThread,
+                        Builtin::ProbeId,
+                        Builtin::Epid,
+                        Builtin::Caller,
+                        Builtin::Ucaller,
+                    ]);
+                    return Expr::Builtin(which);
+                }
+                6 => {
+                    let set: Vec<u32> = self.set.iter().copied().collect();
+                    if !set.is_empty() {
+                        return Expr::Temp(TempId(self.rng.pick(&set)));
+                    }
+                }
+                7..9 => {
+                    let vars = self.vars(|v| v.val == Val::Int);
+                    if !vars.is_empty() {
+                        return Expr::Var(VarId(self.rng.pick(&vars)));
+                    }
+                }
+                _ => return Expr::ProbeIndex,
+            }
+        }
+    }
+
+    fn inner(&mut self, depth: u32) -> Expr {
+        loop {
+            match self.rng.below(100) {
+                0..35 => {
+                    let op = self.rng.pick(&[
+                        BinOp::Add,
+                        BinOp::Sub,
+                        BinOp::Mul,
+                        BinOp::And,
+                        BinOp::Or,
+                        BinOp::Xor,
+                        BinOp::Shl,
+                        BinOp::ShrS,
+                        BinOp::ShrU,
+                        BinOp::Eq,
+                        BinOp::Ne,
+                        BinOp::LtS,
+                        BinOp::LtU,
+                        BinOp::LeS,
+                        BinOp::LeU,
+                    ]);
+                    let (a, b) = (self.int(depth), self.int(depth));
+                    return Expr::Bin(op, a, b);
+                }
+                35..47 => {
+                    let op = self.rng.pick(&[BinOp::DivS, BinOp::DivU, BinOp::RemS, BinOp::RemU]);
+                    let (a, mut b) = (self.int(depth), self.int(depth));
+                    match self.rng.below(10) {
+                        0..2 => b = self.constant(-1),
+                        2..4 => {
+                            let n = self.rng.number();
+                            b = self.constant(n);
+                        }
+                        4..9 => {
+                            let one = self.constant(1);
+                            b = self.add(Expr::Bin(BinOp::Or, b, one));
+                        }
+                        _ => {}
+                    }
+                    return Expr::Bin(op, a, b);
+                }
+                47..53 => {
+                    let op = self.rng.pick(&[UnOp::Neg, UnOp::Not, UnOp::LogNot]);
+                    return Expr::Un(op, self.int(depth));
+                }
+                53..63 => {
+                    let of = self.int(depth);
+                    let (size, signed) = (self.rng.pick(&[1, 2, 4]), self.rng.chance(50));
+                    return Expr::Ext { of, size, signed };
+                }
+                63..67 => return Expr::And(self.int(depth), self.int(depth)),
+                67..71 => return Expr::Or(self.int(depth), self.int(depth)),
+                71..76 => return Expr::Cond(self.int(depth), self.int(depth), self.int(depth)),
+                76..84 => {
+                    let (size, signed) = (self.rng.pick(&[1u8, 2, 4, 8]), self.rng.chance(50));
+                    if let Some((addr, _)) = self.copied(u32::from(size)) {
+                        return Expr::Load { addr, size, signed, space: Space::Scratch };
+                    }
+                    let space = self.rng.pick(&[Space::User, Space::Kernel]);
+                    return Expr::Load { addr: self.address(space), size, signed, space };
+                }
+                84..91 => {
+                    let op = self.rng.pick(&[StrOp::Eq, StrOp::Ne, StrOp::Lt, StrOp::Le, StrOp::Gt, StrOp::Ge]);
+                    return Expr::StrCmp(op, self.string(1), self.string(1));
+                }
+                91..94 => return Expr::StrLen(self.string(1)),
+                94..100 => {
+                    let ids: Vec<u32> = (0..self.program.arrays.len() as u32)
+                        .filter(|&i| self.program.arrays[i as usize].val == Val::Int)
+                        .collect();
+                    if !ids.is_empty() {
+                        let id = self.rng.pick(&ids);
+                        return Expr::Elem(ArrayId(id), self.array_key(id));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// A place of `size` bytes in what a `CopyIn` copied, and how many bytes there are from there on.
+    fn copied(&mut self, size: u32) -> Option<(ExprId, u32)> {
+        if self.copies.is_empty() || self.rng.chance(50) {
+            return None;
+        }
+        let (temp, room) = self.rng.pick(&self.copies);
+        let offset = self.rng.below(u64::from(room.checked_sub(size)? + 1));
+        let base = self.add(Expr::Temp(temp));
+        let by = self.constant(offset as i64);
+        Some((self.add(Expr::Bin(BinOp::Add, base, by)), room - offset as u32))
+    }
+
+    /// An address of numbers, now and then a bad one.
+    fn address(&mut self, space: Space) -> ExprId {
+        let start = if space == Space::User { USER_NUMBERS } else { KERNEL_NUMBERS };
+        if self.rng.chance(6) {
+            let bad = self.rng.pick(&[0, 8, 0x66_6000, u64::MAX, 0xffff_8881_0066_6000, start + NUMBERS - 1, 1 << 55]);
+            return self.constant(bad as i64);
+        }
+        if self.ctx == Ctx::Record && space == Space::Kernel && self.rng.chance(30) {
+            let offset = 8 * (1 + self.rng.below(10) as u32);
+            return self.add(Expr::Loc(Location::CtxAddress { offset }));
+        }
+        let at = start + self.rng.below(NUMBERS - 96);
+        let base = self.constant(at as i64);
+        if self.rng.chance(50) {
+            return base;
+        }
+        let (by, mask) = (self.int(1), self.constant(31));
+        let by = self.add(Expr::Bin(BinOp::And, by, mask));
+        self.add(Expr::Bin(BinOp::Add, base, by))
+    }
+
+    fn location(&mut self) -> Location {
+        let signed = self.rng.chance(50);
+        let word = match self.ctx {
+            Ctx::Args => Location::Ctx { offset: 8 * self.rng.below(8) as u32, size: 8, signed },
+            Ctx::Regs | Ctx::PerfEvent => match self.rng.below(4) {
+                0 => Location::Pc { space: self.rng.pick(&[Space::Kernel, Space::User]) },
+                _ => Location::Reg { dwarf: self.rng.below(17) as u16 },
+            },
+            Ctx::Record => {
+                let size = self.rng.pick(&[1u8, 2, 4, 8]);
+                let offset = 8 + u32::from(size) * self.rng.below(64 / u64::from(size)) as u32;
+                Location::Ctx { offset, size, signed }
+            }
+        };
+        let (size, base) = (self.rng.pick(&[1u8, 2, 4, 8]), Box::new(word.clone()));
+        match self.rng.below(12) {
+            0..2 => Location::Narrow { of: base, size: size.min(4), signed },
+            2 => Location::Address { base, offset: self.rng.number() },
+            3 => {
+                let space = self.rng.pick(&[Space::User, Space::Kernel]);
+                let start = if space == Space::User { USER_NUMBERS } else { KERNEL_NUMBERS };
+                let base = Box::new(Location::Value(start as i64));
+                let offset = self.rng.below(NUMBERS - 8) as i64;
+                Location::Memory { base, offset, size, signed, space }
+            }
+            4 => Location::CurrentTask,
+            // Words at the start of a task (`thread_info`) on every x86-64 kernel since 4.9.
+            5 => Location::Btf { base: Box::new(Location::CurrentTask), offset: 0, size: 8, signed },
+            6 => Location::Btf { base: Box::new(Location::CurrentTask), offset: 16, size: 4, signed },
+            7 => Location::Value(self.rng.number()),
+            _ => word,
+        }
+    }
+
+    fn string(&mut self, depth: u32) -> ExprId {
+        if self.rng.chance(8)
+            && let Some(id) = self.again(true)
+        {
+            return id;
+        }
+        loop {
+            let e = match self.rng.below(if depth == 0 { 80 } else { 100 }) {
+                0..20 => {
+                    let most = self.rng.pick(&[3, 20, 20, 90]);
+                    Expr::Str(self.rng.text(most))
+                }
+                20..28 => Expr::Comm,
+                28..36 => Expr::ProbeText(self.rng.pick(&[
+                    ProbePart::Provider,
+                    ProbePart::Module,
+                    ProbePart::Function,
+                    ProbePart::Name,
+                ])),
+                36..56 => {
+                    let vars = self.vars(|v| v.val != Val::Int);
+                    if vars.is_empty() {
+                        continue;
+                    }
+                    Expr::Var(VarId(self.rng.pick(&vars)))
+                }
+                56..62 => {
+                    let ids: Vec<u32> = (0..self.program.arrays.len() as u32)
+                        .filter(|&i| self.program.arrays[i as usize].val != Val::Int)
+                        .collect();
+                    if ids.is_empty() || depth == 0 {
+                        continue;
+                    }
+                    let id = self.rng.pick(&ids);
+                    Expr::Elem(ArrayId(id), self.array_key(id))
+                }
+                62..80 => self.read_str(),
+                80..94 => {
+                    let (a, b) = (self.string(depth - 1), self.string(depth - 1));
+                    let cap = self.rng.pick(&[2, 8, 16, 33, 64, 256]);
+                    Expr::StrJoin { a, b, cap }
+                }
+                _ => {
+                    let cond = self.int(1);
+                    let (a, b) = (self.string(depth - 1), self.string(depth - 1));
+                    Expr::Cond(cond, a, b)
+                }
+            };
+            return self.add(e);
+        }
+    }
+
+    fn read_str(&mut self) -> Expr {
+        let cap = self.rng.pick(&[2, 8, 16, 17, 64, 256]);
+        let max = if self.rng.chance(25) { Some(self.int(1)) } else { None };
+        if let Some((addr, room)) = self.copied(2) {
+            return Expr::ReadStr { addr, space: Space::Scratch, cap: cap.min(room), max };
+        }
+        let space = self.rng.pick(&[Space::User, Space::Kernel]);
+        let addr = if self.rng.chance(4) {
+            self.constant(0x66_6000)
+        } else if self.ctx == Ctx::Record && space == Space::Kernel && self.rng.chance(60) {
+            let place = if self.rng.chance(50) {
+                Location::DataLoc { offset: 8 }
+            } else {
+                Location::CtxAddress { offset: CTX_STRING + self.rng.below(5) as u32 }
+            };
+            self.add(Expr::Loc(place))
+        } else {
+            let start = if space == Space::User { USER_STRINGS } else { KERNEL_STRINGS };
+            let at = start + STRING_ROOM * self.rng.below(STRINGS) + self.rng.below(3);
+            self.constant(at as i64)
+        };
+        Expr::ReadStr { addr, space, cap, max }
+    }
+}
+
+/// A task that programs run in.
+struct Task {
+    pid_tgid: u64,
+    uid_gid: u64,
+    comm: [u8; 16],
+    addr: u64,
+}
+
+/// Firings of a program's units, in random order, for `ncpu` CPUs.
+pub fn firings(program: &Program, seed: u64, ncpu: u32, count: usize) -> Vec<Firing> {
+    let mut rng = Rng::new(seed ^ 0xf1f1);
+    let tasks: Vec<Task> = (0..3)
+        .map(|i| {
+            let mut comm = [0; 16];
+            let name = rng.text(15);
+            comm[..name.len()].copy_from_slice(&name);
+            Task {
+                pid_tgid: rng.below(4) << 32 | rng.below(1 << 22),
+                uid_gid: rng.next(),
+                comm,
+                addr: 0xffff_8880_0100_0000 + 0x4000 * i,
+            }
+        })
+        .collect();
+    let mut time = 1_000_000_000;
+    (0..count)
+        .map(|_| {
+            let task = &tasks[rng.below(3) as usize];
+            let unit = UnitId(rng.below(program.units.len() as u64) as u32);
+            time += rng.below(1 << 40);
+            let stack = |rng: &mut Rng| -> Vec<u64> { (0..2 + rng.below(4)).map(|_| rng.next()).collect() };
+            let mut env = Env {
+                cpu: rng.below(u64::from(ncpu)) as u32,
+                pid_tgid: task.pid_tgid,
+                uid_gid: task.uid_gid,
+                comm: task.comm,
+                ktime_ns: time,
+                current_task: task.addr,
+                kernel_stack: stack(&mut rng),
+                user_stack: stack(&mut rng),
+                ..Env::default()
+            };
+            memory(&mut rng, &mut env.user, USER_NUMBERS, USER_STRINGS);
+            memory(&mut rng, &mut env.kernel, KERNEL_NUMBERS, KERNEL_STRINGS);
+            env.kernel.map(task.addr, numbers(&mut rng, 64));
+            let spec = &program.units[unit.0 as usize];
+            let mut ctx = numbers(&mut rng, CTX);
+            match &spec.selector {
+                Selector::One => {}
+                Selector::Cookie => env.cookie = rng.below(spec.probes.len() as u64),
+                Selector::Syscall { limit, .. } => {
+                    let number = match rng.below(10) {
+                        0 => rng.next(),
+                        1 => rng.pick(&[511, 512, 515, u64::MAX, 1 << 32, 3 | 1 << 32, u64::from(*limit)]),
+                        2 => rng.below(u64::from(*limit)),
+                        _ => {
+                            let present: Vec<u64> = (0..spec.probes.len() as u64)
+                                .filter(|&i| spec.probes[i as usize].is_some())
+                                .collect();
+                            rng.pick(&present) % 512
+                        }
+                    };
+                    ctx[8..16].copy_from_slice(&number.to_le_bytes());
+                    let flags = if rng.chance(50) { 0 } else { rng.next() };
+                    ctx[16..24].copy_from_slice(&flags.to_le_bytes());
+                }
+            }
+            if spec.prog.ctx == Ctx::Record {
+                let at = CTX_STRING as usize;
+                let text = rng.text(60);
+                ctx[at..].fill(0);
+                ctx[at..at + text.len()].copy_from_slice(&text);
+                let word = CTX_STRING | (text.len() as u32 + 1) << 16;
+                ctx[8..12].copy_from_slice(&word.to_le_bytes());
+            }
+            let lost = if rng.chance(5) { 1 + rng.below(2) as u32 } else { 0 };
+            Firing { unit, ctx, env, lost }
+        })
+        .collect()
+}
+
+fn numbers(rng: &mut Rng, len: usize) -> Vec<u8> {
+    let mut out = Vec::new();
+    while out.len() < len {
+        out.extend(rng.number().to_le_bytes());
+    }
+    out.truncate(len);
+    out
+}
+
+fn memory(rng: &mut Rng, space: &mut AddressSpace, at: u64, strings: u64) {
+    space.map(at, numbers(rng, NUMBERS as usize));
+    let mut bytes = vec![0; (STRING_ROOM * STRINGS) as usize];
+    for i in 0..STRINGS {
+        let text = rng.text(300);
+        let at = (i * STRING_ROOM) as usize;
+        bytes[at..at + text.len()].copy_from_slice(&text);
+    }
+    space.map(strings, bytes);
+}

@@ -1,0 +1,165 @@
+//! Making a failing program smaller: takes away clauses, statements and expressions while it still fails.
+
+use crate::eval::Firing;
+use probity_ir::{Expr, Program, Stmt, Val};
+
+/// One thing to take away.
+#[derive(Clone, Copy, Debug)]
+enum Cut {
+    /// The clause at this position of this unit.
+    Clause(usize, usize),
+    /// Its predicate.
+    Predicate(usize, usize),
+    /// The statement with this number, counted through nested ones; replaced by one branch or nothing.
+    Stmt(usize, usize, usize, Instead),
+    /// The expression with this number becomes an operand of it, or a constant.
+    Expr(usize, usize, usize, Option<usize>),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Instead {
+    Nothing,
+    Then,
+    Otherwise,
+}
+
+/// The smallest program found for which `fails` holds, and firings that are enough.
+pub fn shrink(
+    mut program: Program,
+    mut firings: Vec<Firing>,
+    fails: impl Fn(&Program, &[Firing]) -> bool,
+) -> (Program, Vec<Firing>) {
+    let mut left = 3000;
+    let mut size = firings.len() / 2;
+    while size > 0 {
+        let mut at = 0;
+        while at < firings.len() {
+            let mut fewer = firings.clone();
+            fewer.drain(at..(at + size).min(fewer.len()));
+            if fails(&program, &fewer) {
+                firings = fewer;
+            } else {
+                at += size;
+            }
+        }
+        size /= 2;
+    }
+    loop {
+        let mut smaller = None;
+        for cut in cuts(&program) {
+            if left == 0 {
+                break;
+            }
+            left -= 1;
+            let candidate = apply(&program, cut);
+            if candidate != program && fails(&candidate, &firings) {
+                smaller = Some(candidate);
+                break;
+            }
+        }
+        match smaller {
+            Some(candidate) => program = candidate,
+            None => return (program, firings),
+        }
+    }
+}
+
+fn count(body: &[Stmt]) -> usize {
+    body.iter()
+        .map(|s| match s {
+            Stmt::If { then, otherwise, .. } => 1 + count(then) + count(otherwise),
+            _ => 1,
+        })
+        .sum()
+}
+
+fn cuts(program: &Program) -> Vec<Cut> {
+    let mut out = Vec::new();
+    for (u, unit) in program.units.iter().enumerate() {
+        out.extend((0..unit.clauses.len()).map(|c| Cut::Clause(u, c)));
+    }
+    for (u, unit) in program.units.iter().enumerate() {
+        for (c, code) in unit.clauses.iter().enumerate() {
+            for n in 0..count(&code.body) {
+                out.extend([Instead::Nothing, Instead::Then, Instead::Otherwise].map(|i| Cut::Stmt(u, c, n, i)));
+            }
+            out.push(Cut::Predicate(u, c));
+            for n in 0..code.exprs.len() {
+                out.extend([None, Some(0), Some(1), Some(2)].map(|i| Cut::Expr(u, c, n, i)));
+            }
+        }
+    }
+    out
+}
+
+fn apply(program: &Program, cut: Cut) -> Program {
+    let mut out = program.clone();
+    match cut {
+        Cut::Clause(u, c) => drop(out.units[u].clauses.remove(c)),
+        Cut::Predicate(u, c) => out.units[u].clauses[c].predicate = None,
+        Cut::Stmt(u, c, n, instead) => {
+            let mut n = n;
+            let body = std::mem::take(&mut out.units[u].clauses[c].body);
+            out.units[u].clauses[c].body = without(body, &mut n, instead);
+        }
+        Cut::Expr(u, c, n, operand) => {
+            let exprs = &program.units[u].clauses[c].exprs;
+            let place = &mut out.units[u].clauses[c].exprs[n];
+            let operands = match &exprs[n] {
+                Expr::Un(_, a) | Expr::Ext { of: a, .. } | Expr::StrLen(a) => vec![*a],
+                Expr::Bin(_, a, b) | Expr::And(a, b) | Expr::Or(a, b) | Expr::StrCmp(_, a, b) => vec![*a, *b],
+                Expr::Cond(a, b, c) => vec![*a, *b, *c],
+                Expr::StrJoin { a, b, .. } => vec![*a, *b],
+                _ => Vec::new(),
+            };
+            let string = is_string(program, exprs, n);
+            match operand {
+                None if string => *place = Expr::Str(b"a".to_vec()),
+                None if !matches!(exprs[n], Expr::ReadBytes { .. } | Expr::Const(_) | Expr::Temp(_)) => {
+                    *place = Expr::Const(1);
+                }
+                None => {}
+                Some(i) => {
+                    if let Some(id) = operands.get(i)
+                        && is_string(program, exprs, id.0 as usize) == string
+                    {
+                        *place = exprs[id.0 as usize].clone();
+                    }
+                }
+            }
+        }
+    }
+    out
+}
+
+fn is_string(program: &Program, exprs: &[Expr], n: usize) -> bool {
+    match &exprs[n] {
+        Expr::Str(_) | Expr::Comm | Expr::ProbeText(_) | Expr::ReadStr { .. } | Expr::StrJoin { .. } => true,
+        Expr::Var(id) => program.vars[id.0 as usize].val != Val::Int,
+        Expr::Elem(id, _) => program.arrays[id.0 as usize].val != Val::Int,
+        Expr::Cond(_, a, _) => is_string(program, exprs, a.0 as usize),
+        _ => false,
+    }
+}
+
+/// The body without its `n`th statement. Copies into scratch memory stay: what reads them needs them.
+fn without(body: Vec<Stmt>, n: &mut usize, instead: Instead) -> Vec<Stmt> {
+    let mut out = Vec::new();
+    for stmt in body {
+        let here = *n == 0;
+        *n = n.wrapping_sub(1);
+        match (stmt, instead) {
+            (stmt @ Stmt::CopyIn { .. }, _) => out.push(stmt),
+            (_, Instead::Nothing) if here => {}
+            (Stmt::If { then, .. }, Instead::Then) if here => out.extend(then),
+            (Stmt::If { otherwise, .. }, Instead::Otherwise) if here => out.extend(otherwise),
+            (Stmt::If { cond, then, otherwise }, _) => {
+                let then = without(then, n, instead);
+                let otherwise = without(otherwise, n, instead);
+                out.push(Stmt::If { cond, then, otherwise });
+            }
+            (stmt, _) => out.push(stmt),
+        }
+    }
+    out
+}
