@@ -508,10 +508,9 @@ impl Run<'_> {
             }
             Space::Kernel if addr >= KERNEL_START => env.kernel.read(addr, len, false),
             Space::Kernel => None,
-            Space::Scratch => usize::try_from(addr)
-                .ok()
-                .and_then(|at| self.scratch.get(at..at.checked_add(len)?))
-                .map(<[u8]>::to_vec),
+            Space::Scratch => {
+                usize::try_from(addr).ok().and_then(|at| self.scratch.get(at..at.checked_add(len)?)).map(<[u8]>::to_vec)
+            }
         };
         bytes.ok_or((Fault::BadAddress, addr))
     }

@@ -109,7 +109,9 @@ impl Rng {
         };
         // Few letters, so that strings are equal, or begin equally, often.
         let high = self.chance(10);
-        (0..len).map(|_| if high && self.chance(30) { 0x80 + self.below(128) as u8 } else { b'a' + self.below(2) as u8 }).collect()
+        (0..len)
+            .map(|_| if high && self.chance(30) { 0x80 + self.below(128) as u8 } else { b'a' + self.below(2) as u8 })
+            .collect()
     }
 }
 
@@ -515,8 +517,7 @@ impl Gen {
         if agg.func != AggFunc::Count {
             args.push(if self.rng.chance(50) { self.near(agg.func) } else { self.int(3) });
         }
-        let quantizes =
-            matches!(agg.func, AggFunc::Quantize | AggFunc::Lquantize { .. } | AggFunc::Llquantize { .. });
+        let quantizes = matches!(agg.func, AggFunc::Quantize | AggFunc::Lquantize { .. } | AggFunc::Llquantize { .. });
         if quantizes && self.rng.chance(30) {
             args.push(self.int(1));
         }
@@ -941,9 +942,8 @@ pub fn firings(program: &Program, seed: u64, ncpu: u32, count: usize) -> Vec<Fir
                         1 => rng.pick(&[511, 512, 515, u64::MAX, 1 << 32, 3 | 1 << 32, u64::from(*limit)]),
                         2 => rng.below(u64::from(*limit)),
                         _ => {
-                            let present: Vec<u64> = (0..spec.probes.len() as u64)
-                                .filter(|&i| spec.probes[i as usize].is_some())
-                                .collect();
+                            let present: Vec<u64> =
+                                (0..spec.probes.len() as u64).filter(|&i| spec.probes[i as usize].is_some()).collect();
                             rng.pick(&present) % 512
                         }
                     };
