@@ -42,12 +42,10 @@ pub mod pt_regs {
 }
 
 /// Offsets in `pt_regs` of a 64-bit system call's arguments.
-pub const SYSCALL_ARGUMENTS: [u32; 6] =
-    [pt_regs::DI, pt_regs::SI, pt_regs::DX, pt_regs::R10, pt_regs::R8, pt_regs::R9];
+pub const SYSCALL_ARGUMENTS: [u32; 6] = [pt_regs::DI, pt_regs::SI, pt_regs::DX, pt_regs::R10, pt_regs::R8, pt_regs::R9];
 
 /// Offsets in `pt_regs` of a 32-bit system call's arguments, each the low half of its register.
-pub const COMPAT_ARGUMENTS: [u32; 6] =
-    [pt_regs::BX, pt_regs::CX, pt_regs::DX, pt_regs::SI, pt_regs::DI, pt_regs::BP];
+pub const COMPAT_ARGUMENTS: [u32; 6] = [pt_regs::BX, pt_regs::CX, pt_regs::DX, pt_regs::SI, pt_regs::DI, pt_regs::BP];
 
 /// `TS_COMPAT`: the bit of `thread_info.status` that is set during a 32-bit system call.
 pub const COMPAT_FLAG: u64 = 2;

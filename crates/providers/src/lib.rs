@@ -68,11 +68,18 @@ pub trait Provider: Sync {
     fn probes(&self, sys: &System, pattern: &ProbeDesc, found: &mut dyn FnMut(ProbeDesc)) -> Result<(), Error>;
     /// Program type and arguments as data: type + where the value comes from. Creates nothing (G4). `args` are filled only
     /// if `typed`.
-    fn signature(&self, sys: &System, probe: &ProbeDesc, typed: bool, types: &mut TypeTable) -> Result<Signature, Error>;
+    fn signature(
+        &self,
+        sys: &System,
+        probe: &ProbeDesc,
+        typed: bool,
+        types: &mut TypeTable,
+    ) -> Result<Signature, Error>;
     /// Creates and attaches. All probes that share one program come in one call; the cookie of each is its `u32`. Dropping the
     /// result detaches.
     fn attach(&self, sys: &System, probes: &[(u32, ProbeDesc)], prog: &Prog) -> Result<Attachment, Error>;
 }
 
 /// All providers, in the order of the probes' numbers.
-pub static PROVIDERS: &[&dyn Provider] = &[&dtrace::Dtrace, &profile::Profile, &syscall::Syscall, &sdt::Sdt, &pid::Pid, &uprobe::Uprobe];
+pub static PROVIDERS: &[&dyn Provider] =
+    &[&dtrace::Dtrace, &profile::Profile, &syscall::Syscall, &sdt::Sdt, &pid::Pid, &uprobe::Uprobe];

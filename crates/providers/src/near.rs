@@ -10,6 +10,9 @@ use probity_kernel::System;
 /// Most suggestions that are worth reading.
 const MOST: usize = 3;
 
+/// A field of a description, to change and to read; and whether whatever is found there will do, or only what is close.
+type OpenField = (fn(&mut ProbeDesc) -> &mut String, fn(&ProbeDesc) -> &str, bool);
+
 /// Returns descriptions and hints near `pattern`, best first; reads what a listing would, creates nothing.
 pub fn near(sys: &System, pattern: &ProbeDesc) -> Vec<String> {
     let serving: Vec<&dyn Provider> =
@@ -21,7 +24,7 @@ pub fn near(sys: &System, pattern: &ProbeDesc) -> Vec<String> {
     let mut found: Vec<String> = serving.iter().filter_map(|provider| provider.hint(sys, pattern)).collect();
     // One field is wrong, most likely, so each in turn is left open. The module first: what is right but for where it
     // is (an imported function) is nearer than anything that only looks alike.
-    let open: [(fn(&mut ProbeDesc) -> &mut String, fn(&ProbeDesc) -> &str, bool); 3] = [
+    let open: [OpenField; 3] = [
         (|desc| &mut desc.module, |desc| &desc.module, true),
         (|desc| &mut desc.function, |desc| &desc.function, false),
         (|desc| &mut desc.name, |desc| &desc.name, false),
@@ -38,7 +41,8 @@ pub fn near(sys: &System, pattern: &ProbeDesc) -> Vec<String> {
             // The provider's own error has been reported where the pattern was looked up.
             let _ = provider.probes(sys, &wider, &mut |desc| names.push((field(&desc).to_owned(), desc.to_string())));
         }
-        let names = if any { names.into_iter().take(MOST).map(|(_, text)| text).collect() } else { closest(wanted, names) };
+        let names =
+            if any { names.into_iter().take(MOST).map(|(_, text)| text).collect() } else { closest(wanted, names) };
         for name in names {
             if !found.contains(&name) {
                 found.push(name);

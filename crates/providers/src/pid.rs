@@ -177,7 +177,8 @@ impl Provider for Pid {
         let all: Vec<Object> = mapped(sys, pid)?
             .into_iter()
             .flat_map(|mapped| {
-                let alias = mapped.executable.then(|| Object { module: EXECUTABLE.to_owned(), ..mapped.object.clone() });
+                let alias =
+                    mapped.executable.then(|| Object { module: EXECUTABLE.to_owned(), ..mapped.object.clone() });
                 [Some(mapped.object), alias].into_iter().flatten()
             })
             .collect();
@@ -279,7 +280,8 @@ mod tests {
         let pattern = ProbeDesc::new(&own, "a.out", "*probity_providers_test_target*", "entry");
         Pid.probes(&sys, &pattern, &mut |desc| name = desc.function).unwrap();
         let name = name.as_str();
-        let attach = |place: &str, pick| Counter::attach(&Pid, &sys, [&own, "a.out", name, place], Some(this_thread()), pick);
+        let attach =
+            |place: &str, pick| Counter::attach(&Pid, &sys, [&own, "a.out", name, place], Some(this_thread()), pick);
         let entry = attach("entry", |signature| Some(signature.raw[0].clone()));
         let ret = attach("return", |signature| Some(signature.raw[1].clone()));
         let first = attach("0", |_| None);

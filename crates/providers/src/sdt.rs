@@ -7,9 +7,7 @@ use crate::kernel_types::field_types;
 use crate::kinds::{bare, tracepoint};
 use crate::{Attachment, Provider};
 use probity_debuginfo::tracefs_format::{Field, Format, Place, parse};
-use probity_ir::{
-    Arg, Location, ProbeDesc, Selector, Signature, Space, TypeId, TypeKind, TypeTable, glob, is_glob,
-};
+use probity_ir::{Arg, Location, ProbeDesc, Selector, Signature, Space, TypeId, TypeKind, TypeTable, glob, is_glob};
 use probity_kernel::attach::perf_tracepoint;
 use probity_kernel::{Error, Kind, Prog, System};
 
@@ -51,7 +49,8 @@ fn format_of(sys: &System, probe: &ProbeDesc) -> Result<Format, Error> {
 fn matching(sys: &System, dir: &str, pattern: &str) -> Result<Vec<String>, Error> {
     let tracefs = sys.tracefs()?;
     if !pattern.is_empty() && !is_glob(pattern) {
-        let there = !pattern.contains('/') && !pattern.starts_with('.') && tracefs.path(&format!("{dir}/{pattern}")).is_dir();
+        let there =
+            !pattern.contains('/') && !pattern.starts_with('.') && tracefs.path(&format!("{dir}/{pattern}")).is_dir();
         return Ok(if there { vec![pattern.to_owned()] } else { Vec::new() });
     }
     let mut names = tracefs.directories(dir)?;
@@ -139,10 +138,8 @@ fn argument(field: &Field, ty: TypeId, types: &mut TypeTable) -> (TypeId, Locati
         return (ty, Location::None(format!("the kernel does not show {} to programs", field.name)));
     }
     let size = types.size(ty);
-    let scalar = matches!(
-        types.get(types.resolve(ty)),
-        TypeKind::Int { .. } | TypeKind::Enum { .. } | TypeKind::Pointer { .. }
-    );
+    let scalar =
+        matches!(types.get(types.resolve(ty)), TypeKind::Int { .. } | TypeKind::Enum { .. } | TypeKind::Pointer { .. });
     let Some(size) = size.filter(|size| scalar && matches!(size, 1 | 2 | 4 | 8)) else {
         return (ty, Location::CtxAddress { offset });
     };
@@ -165,10 +162,7 @@ fn element_pointer(ty: TypeId, types: &mut TypeTable) -> TypeId {
 
 /// Whether the values of a type are sign-extended.
 pub(crate) fn is_signed(ty: TypeId, types: &TypeTable) -> bool {
-    matches!(
-        types.get(types.resolve(ty)),
-        TypeKind::Int { signed: true, .. } | TypeKind::Enum { signed: true, .. }
-    )
+    matches!(types.get(types.resolve(ty)), TypeKind::Int { signed: true, .. } | TypeKind::Enum { signed: true, .. })
 }
 
 #[cfg(test)]

@@ -11,9 +11,7 @@ use crate::sdt::is_signed;
 use crate::syscall_names::{Table, tracefs_name};
 use crate::{Attachment, Provider};
 use probity_debuginfo::tracefs_format;
-use probity_ir::{
-    Arg, COMPAT_BASE, Location, ProbeDesc, Selector, Signature, Space, TypeTable, glob, is_glob,
-};
+use probity_ir::{Arg, COMPAT_BASE, Location, ProbeDesc, Selector, Signature, Space, TypeTable, glob, is_glob};
 use probity_kernel::{Error, Kind, Prog, System, attach};
 
 /// The provider `syscall`.
@@ -109,7 +107,9 @@ impl Provider for Syscall {
     fn hint(&self, _sys: &System, pattern: &ProbeDesc) -> Option<String> {
         let (theirs, ours) = ELSEWHERE.iter().find(|(theirs, _)| *theirs == pattern.function)?;
         let (provider, name) = (self.name(), &pattern.name);
-        Some(format!("{provider}:{MODULE}:{ours}:{name} ({theirs} of the C library or of other systems is {ours} here)"))
+        Some(format!(
+            "{provider}:{MODULE}:{ours}:{name} ({theirs} of the C library or of other systems is {ours} here)"
+        ))
     }
 
     fn probes(&self, sys: &System, pattern: &ProbeDesc, found: &mut dyn FnMut(ProbeDesc)) -> Result<(), Error> {
@@ -205,9 +205,7 @@ impl Context {
         let base = Box::new(ctx_arg(0));
         match self.typed {
             true => Location::Btf { base, offset, size: 8, signed: false },
-            false => {
-                Location::Memory { base, offset: i64::from(offset), size: 8, signed: false, space: Space::Kernel }
-            }
+            false => Location::Memory { base, offset: i64::from(offset), size: 8, signed: false, space: Space::Kernel },
         }
     }
 
@@ -216,9 +214,7 @@ impl Context {
         let base = Box::new(Location::CurrentTask);
         match self.typed {
             true => Location::Btf { base, offset, size: 4, signed: false },
-            false => {
-                Location::Memory { base, offset: i64::from(offset), size: 4, signed: false, space: Space::Kernel }
-            }
+            false => Location::Memory { base, offset: i64::from(offset), size: 4, signed: false, space: Space::Kernel },
         }
     }
 
@@ -280,10 +276,10 @@ mod tests {
     #[test]
     fn patterns_find_calls() {
         assert_eq!(found(["syscall", "", "read", "entry"])[0], "syscall:vmlinux:read:entry");
-        assert_eq!(found(["syscall", "vmlinux", "read*", "return"])[..2], [
-            "syscall:vmlinux:read:return".to_owned(),
-            "syscall:vmlinux:readv:return".to_owned()
-        ]);
+        assert_eq!(
+            found(["syscall", "vmlinux", "read*", "return"])[..2],
+            ["syscall:vmlinux:read:return".to_owned(), "syscall:vmlinux:readv:return".to_owned()]
+        );
         assert!(found(["syscall", "vmlinux", "", "entry"]).len() > 300);
         assert!(found(["syscall", "", "nonesuch", ""]).is_empty());
         assert!(found(["syscall", "", "read", "exit"]).is_empty());
@@ -340,7 +336,8 @@ mod tests {
         for btf in [true, false] {
             sys.assume(Feature::Btf, btf && sys.path("sys/kernel/btf/vmlinux").exists());
             let pattern = ["syscall", "vmlinux", "getppid", "return"];
-            let counter = Counter::attach(&Syscall, &sys, pattern, Some(this_thread()), |signature| signature.errno.clone());
+            let counter =
+                Counter::attach(&Syscall, &sys, pattern, Some(this_thread()), |signature| signature.errno.clone());
             getppid(10);
             let (count, result) = counter.get(number);
             assert!(count >= 10, "{count}");
@@ -356,7 +353,8 @@ mod tests {
         let sys = System::live();
         let number = Table::Native.number("getpriority", sys.version().unwrap()).unwrap();
         let pattern = ["syscall", "vmlinux", "statx", "entry"];
-        let counter = Counter::attach(&Syscall, &sys, pattern, Some(this_thread()), |signature| Some(signature.raw[0].clone()));
+        let counter =
+            Counter::attach(&Syscall, &sys, pattern, Some(this_thread()), |signature| Some(signature.raw[0].clone()));
         // A path that begins with a slash: the directory's descriptor is AT_FDCWD.
         let _ = std::fs::metadata("/");
         let statx = Table::Native.number("statx", sys.version().unwrap()).unwrap();

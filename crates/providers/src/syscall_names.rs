@@ -16,15 +16,46 @@ pub enum Table {
 
 /// Calls in the 64-bit table that no kernel since 5.x serves.
 const GONE: [&str; 17] = [
-    "uselib", "create_module", "get_kernel_syms", "query_module", "nfsservctl", "getpmsg", "putpmsg", "afs_syscall",
-    "tuxcall", "security", "lookup_dcookie", "epoll_ctl_old", "epoll_wait_old", "vserver", "_sysctl",
-    "get_thread_area", "set_thread_area",
+    "uselib",
+    "create_module",
+    "get_kernel_syms",
+    "query_module",
+    "nfsservctl",
+    "getpmsg",
+    "putpmsg",
+    "afs_syscall",
+    "tuxcall",
+    "security",
+    "lookup_dcookie",
+    "epoll_ctl_old",
+    "epoll_wait_old",
+    "vserver",
+    "_sysctl",
+    "get_thread_area",
+    "set_thread_area",
 ];
 
 /// Likewise in the 32-bit table.
 const GONE_COMPAT: [&str; 20] = [
-    "break", "stty", "gtty", "ftime", "prof", "lock", "mpx", "ulimit", "profil", "idle", "create_module",
-    "get_kernel_syms", "afs_syscall", "query_module", "nfsservctl", "getpmsg", "putpmsg", "lookup_dcookie", "vserver",
+    "break",
+    "stty",
+    "gtty",
+    "ftime",
+    "prof",
+    "lock",
+    "mpx",
+    "ulimit",
+    "profil",
+    "idle",
+    "create_module",
+    "get_kernel_syms",
+    "afs_syscall",
+    "query_module",
+    "nfsservctl",
+    "getpmsg",
+    "putpmsg",
+    "lookup_dcookie",
+    "vserver",
     "bdflush",
 ];
 

@@ -59,11 +59,6 @@ impl Counter {
         let word = |at: usize| u64::from_ne_bytes(value[at..at + 8].try_into().unwrap());
         (word(0), word(8))
     }
-
-    /// How often all probes fired.
-    pub fn total(&self) -> u64 {
-        (0..PROBES).map(|index| self.get(index).0).sum()
-    }
 }
 
 /// A shell that runs commands inside its own process: a target whose C library's calls are known.

@@ -53,7 +53,8 @@ impl Provider for Uprobe {
         }
         // A name with glob characters may be a file's all the same.
         if pattern.module.is_empty() || (is_glob(&pattern.module) && resolve(sys, &pattern.module).is_err()) {
-            let error = Error::new(Kind::Invalid, format!("{} probes need a file", self.name())).context(pattern.to_string());
+            let error =
+                Error::new(Kind::Invalid, format!("{} probes need a file", self.name())).context(pattern.to_string());
             return Err(error.help("write uprobe:/path/of/program:function:entry, or uprobe:libc.so.6:malloc:entry"));
         }
         let object = Object { module: pattern.module.clone(), path: resolve(sys, &pattern.module)? };
@@ -102,10 +103,10 @@ mod tests {
     #[test]
     fn files_by_every_name() {
         assert_eq!(found(["uprobe", LIBC, "malloc", "entry"]).unwrap(), ["uprobe:libc.so.6:malloc:entry"]);
-        assert_eq!(found(["uprobe", "libc", "malloc", ""]).unwrap()[..2], [
-            "uprobe:libc:malloc:entry".to_owned(),
-            "uprobe:libc:malloc:return".to_owned()
-        ]);
+        assert_eq!(
+            found(["uprobe", "libc", "malloc", ""]).unwrap()[..2],
+            ["uprobe:libc:malloc:entry".to_owned(), "uprobe:libc:malloc:return".to_owned()]
+        );
         assert_eq!(found(["uprobe", "libc", "malloc", "0"]).unwrap(), ["uprobe:libc:malloc:0"]);
         assert_eq!(found(["uprobe", "libc", "mallo[c]", "entry"]).unwrap(), ["uprobe:libc:malloc:entry"]);
         assert!(found(["uprobe", "libc", "nonesuch", "entry"]).unwrap().is_empty());

@@ -141,7 +141,9 @@ pub(crate) fn find(object: &Object, pattern: &ProbeDesc, found: &mut dyn FnMut(&
     let Some(func) = elf.function(function).map_err(unreadable)? else { return Ok(()) };
     if func.ifunc {
         let what = format!("{function} in {} has several implementations, chosen when it is loaded", object.module);
-        return Err(Error::new(Kind::Unsupported, what).help("probe the implementation, such as __memcpy_avx_unaligned"));
+        return Err(
+            Error::new(Kind::Unsupported, what).help("probe the implementation, such as __memcpy_avx_unaligned")
+        );
     }
     match place {
         Some(Place::Offset(offset)) => {
@@ -190,7 +192,8 @@ fn go_returns(object: &Object) -> Error {
 
 /// Checks that an instruction starts at `offset` in a function: a breakpoint anywhere else would break the program.
 fn instruction(elf: &Elf, function: &str, func: &Func, offset: u64) -> Result<(), Error> {
-    let boundaries = elf.instruction_boundaries(func).map_err(|error| Error::new(Kind::Unsupported, error.to_string()))?;
+    let boundaries =
+        elf.instruction_boundaries(func).map_err(|error| Error::new(Kind::Unsupported, error.to_string()))?;
     let after = boundaries.partition_point(|start| u64::from(*start) <= offset);
     let before = after.checked_sub(1).map(|place| boundaries[place]);
     if before.is_some_and(|start| u64::from(start) == offset) {
@@ -309,8 +312,11 @@ pub(crate) fn attach(
 /// File offsets with the cookies of their probes; entries and instructions apart from returns.
 type Sites = BTreeMap<bool, Vec<(u64, u64)>>;
 
+/// Probes' indexes, each with the reason why it cannot be.
+type Refused = Vec<(u32, &'static str)>;
+
 /// Finds the places of probes in a file, and the probes that the kernel would refuse, with the reason.
-fn sites(object: &Object, probes: &[&(u32, ProbeDesc)]) -> Result<(Sites, Vec<(u32, &'static str)>), Error> {
+fn sites(object: &Object, probes: &[&(u32, ProbeDesc)]) -> Result<(Sites, Refused), Error> {
     let elf = open(object)?;
     let wanted: BTreeSet<&str> = probes.iter().map(|(_, probe)| probe.function.as_str()).collect();
     // One walk, however many functions. Functions of one name that only their own object files see all belong to the probe.
