@@ -75,7 +75,7 @@ pub trait Provider: Sync {
         typed: bool,
         types: &mut TypeTable,
     ) -> Result<Signature, Error>;
-    /// Creates and attaches. All probes that share one program come in one call; the cookie of each is its `u32`. Dropping the
+    /// Creates and attaches; the caller says in an error's context which probes it was about. All probes that share one program come in one call; the cookie of each is its `u32`. Dropping the
     /// result detaches.
     fn attach(&self, sys: &System, probes: &[(u32, ProbeDesc)], prog: &Prog) -> Result<Attachment, Error>;
 }

@@ -116,7 +116,7 @@ impl Provider for Sdt {
         let mut attachment = Attachment { how: "perf tracepoint".to_owned(), ..Attachment::default() };
         for (index, probe) in probes {
             let link = perf_tracepoint(prog, event_id(sys, probe)?.into(), u64::from(*index));
-            attachment.links.push(link.map_err(|error| error.context(probe.to_string()))?);
+            attachment.links.push(link?);
         }
         Ok(attachment)
     }

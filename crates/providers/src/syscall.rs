@@ -187,8 +187,7 @@ impl Provider for Syscall {
             Some(kind) if kind != 0 => (attach::tp_btf(prog, 0), format!("tp_btf {tracepoint}")),
             _ => (attach::raw_tracepoint(prog, tracepoint, 0), format!("raw_tp {tracepoint}")),
         };
-        let link = link.map_err(|error| error.context(first.to_string()))?;
-        Ok(Attachment { links: vec![link], how, ..Attachment::default() })
+        Ok(Attachment { links: vec![link?], how, ..Attachment::default() })
     }
 }
 

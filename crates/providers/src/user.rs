@@ -301,8 +301,7 @@ pub(crate) fn attach(
     }
     if attachment.links.is_empty() {
         let reason = attachment.skipped.pop().map_or("there is nothing to attach to".to_owned(), |(_, why)| why);
-        let what = probes.first().map_or(String::new(), |(_, probe)| probe.to_string());
-        return Err(Error::new(Kind::Unsupported, reason).context(what));
+        return Err(Error::new(Kind::Unsupported, reason));
     }
     let way = if pmu.is_some() { "uprobe PMU" } else { "uprobe.multi" };
     attachment.how = format!("{way}, {places} places in {files} files");
