@@ -1,6 +1,10 @@
 //! The back end's entry: a checked program to a BPF object and its layout.
 
-use probity_bpf::Object;
+use crate::emit::{EmitError, emit};
+use crate::layout::plan;
+use crate::select::{LIMITS, select};
+use crate::{alloc, fold, verify};
+use probity_bpf::{Object, ProgSpec, ProgType};
 use probity_ir::{Layout, Program};
 
 /// Sizes and facts of the target system that the generated code depends on.
@@ -27,7 +31,102 @@ pub struct CodegenError {
     pub line: Option<u32>,
 }
 
+fn refuse(message: String, program: &Program, unit: usize) -> CodegenError {
+    let first = program.units[unit].clauses.first();
+    let line = first.and_then(|c| program.clauses.get(c.clause.0 as usize)).map(|c| c.line);
+    CodegenError { message, line }
+}
+
 /// Generates the object for a checked program.
-pub fn codegen(_program: &Program, _options: &CodegenOptions) -> Result<(Object, Layout), CodegenError> {
-    Err(CodegenError { message: "codegen is being written".into(), line: None })
+pub fn codegen(program: &Program, options: &CodegenOptions) -> Result<(Object, Layout), CodegenError> {
+    let program = &fold::fold(program);
+    let mut plan = plan(program, options)?;
+    let mut progs = Vec::new();
+    for unit in 0..program.units.len() {
+        let prog = generate(program, unit, &mut plan)?;
+        plan.layout.progs.push(progs.len() as u32);
+        progs.push(prog);
+    }
+    let (maps, layout) = plan.finish();
+    let object = Object { maps, progs };
+    if cfg!(debug_assertions) {
+        verify::verify(&object)?;
+    }
+    Ok((object, layout))
+}
+
+fn generate(
+    program: &Program,
+    unit: usize,
+    plan: &mut crate::layout::Plan,
+) -> Result<ProgSpec, CodegenError> {
+    let spec = &program.units[unit];
+    let mut last = EmitError::Long;
+    for limits in LIMITS {
+        let mut code = select(program, unit, plan, limits)?;
+        code.clean();
+        let out = alloc::allocate(&code)
+            .map_err(|e| refuse(format!("a bug in the code generator: no registers: {e:?}"), program, unit))?;
+        match emit(&code, &out) {
+            Ok(assembled) => {
+                let Some(prog_type) = prog_type(spec.prog.prog_type) else {
+                    let message = format!("program type {} is not one that traces", spec.prog.prog_type);
+                    return Err(refuse(message, program, unit));
+                };
+                let mut prog = ProgSpec::new(&spec.name, prog_type, assembled.insns);
+                prog.attach_type = Some(spec.prog.attach_type).filter(|&t| t != 0);
+                prog.attach_btf_id = Some(spec.prog.btf_id).filter(|&id| id != 0);
+                prog.sleepable = spec.prog.sleepable;
+                prog.lines = assembled.lines;
+                return Ok(prog);
+            }
+            // Less on the stack, more in scratch memory.
+            Err(error) => last = error,
+        }
+    }
+    Err(match last {
+        EmitError::Stack(bytes) => refuse(
+            format!("a clause needs {bytes} bytes of stack, and BPF has 512: use fewer or smaller keys and strings"),
+            program,
+            unit,
+        ),
+        EmitError::Long => refuse(
+            "the clauses of these probes make too long a program: split the script, or reduce strsize".into(),
+            program,
+            unit,
+        ),
+    })
+}
+
+fn prog_type(number: u32) -> Option<ProgType> {
+    const KNOWN: [ProgType; 8] = [
+        ProgType::Kprobe,
+        ProgType::Tracepoint,
+        ProgType::PerfEvent,
+        ProgType::RawTracepoint,
+        ProgType::RawTracepointWritable,
+        ProgType::Tracing,
+        ProgType::Lsm,
+        ProgType::Syscall,
+    ];
+    KNOWN.into_iter().find(|&t| t as u32 == number)
+}
+
+/// The object as text: each program with its unit's name, source lines and instructions.
+pub fn listing(object: &Object, layout: &Layout, program: &Program) -> String {
+    let mut out = String::new();
+    for (unit, &prog) in program.units.iter().zip(&layout.progs) {
+        let Some(spec) = object.progs.get(prog as usize) else { continue };
+        out += &format!("unit {} ({} instructions)\n", unit.name, spec.insns.len());
+        for probe in unit.probes.iter().flatten().take(4) {
+            out += &format!("  {}\n", probe.desc);
+        }
+        let count = unit.probes.iter().flatten().count();
+        if count > 4 {
+            out += &format!("  … {} probes in all\n", count);
+        }
+        out += &probity_bpf::disasm::program(spec, &object.maps);
+        out.push('\n');
+    }
+    out
 }

@@ -1,0 +1,287 @@
+//! Emission: allocated code to a program of BPF instructions. Owns the order of the blocks (rare ones last), jumps that
+//! lead to jumps, and the frame.
+
+use crate::vcode::{B, Base, Code, Edge, Inst, Rhs, Slot};
+use probity_bpf::Asm;
+use probity_bpf::asm::{AsmError, Assembled, Label};
+use probity_bpf::insn::{AluOp, Cond, Insn, R0, R10, Reg, Size, Src, Width};
+use regalloc2::{Allocation, Edit, InstPosition, Output, PReg};
+
+/// Bytes of stack that a program has.
+pub const STACK: u32 = 512;
+
+/// Why there is no program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EmitError {
+    /// It needs this many bytes of stack.
+    Stack(u32),
+    /// It is too long for its jumps.
+    Long,
+}
+
+impl From<AsmError> for EmitError {
+    fn from(_: AsmError) -> EmitError {
+        EmitError::Long
+    }
+}
+
+struct Emit<'a> {
+    code: &'a Code,
+    out: &'a Output,
+    asm: Asm,
+    labels: Vec<Label>,
+    /// Index of each block's first instruction.
+    first: Vec<usize>,
+    /// Where a block that does nothing but jump leads.
+    forward: Vec<B>,
+}
+
+fn reg(allocation: Allocation) -> Reg {
+    Reg(allocation.as_reg().map_or(0, PReg::hw_enc) as u8)
+}
+
+/// Emits a program.
+pub fn emit(code: &Code, out: &Output) -> Result<Assembled, EmitError> {
+    let stack = code.frame_size + out.num_spillslots as u32 * 8;
+    if stack > STACK {
+        return Err(EmitError::Stack(stack));
+    }
+    let mut asm = Asm::new();
+    let labels = code.blocks.iter().map(|_| asm.label()).collect();
+    let first = code.blocks.iter().scan(0, |n, b| {
+        *n += b.insts.len();
+        Some(*n - b.insts.len())
+    });
+    let mut emit = Emit { code, out, asm, labels, first: first.collect(), forward: Vec::new() };
+    emit.forward = (0..code.blocks.len() as u32).map(|b| emit.destination(B(b))).collect();
+    let empty = |e: &Emit<'_>, b: B| e.forward[b.index()] != b;
+    let hot = (0..code.blocks.len() as u32).map(B).filter(|b| !code.blocks[b.index()].cold);
+    let cold = (0..code.blocks.len() as u32).map(B).filter(|b| code.blocks[b.index()].cold);
+    let order: Vec<B> = place(code, hot.chain(cold).filter(|&b| b == B(0) || !empty(&emit, b)).collect(), &emit.forward);
+    for (i, &b) in order.iter().enumerate() {
+        emit.block(b, order.get(i + 1).copied());
+    }
+    Ok(emit.asm.finish()?)
+}
+
+/// Lets each block be followed by the one it jumps to where that one has no better place, so that fewer jumps are needed.
+/// Cold blocks stay behind the others.
+fn place(code: &Code, order: Vec<B>, forward: &[B]) -> Vec<B> {
+    let mut preds = vec![0u32; code.blocks.len()];
+    let target = |e: &Edge| forward[e.to.index()];
+    for &b in &order {
+        if let Some((end, _)) = code.blocks[b.index()].insts.last() {
+            end.edges().into_iter().for_each(|e| preds[target(e).index()] += 1);
+        }
+    }
+    let mut placed = vec![false; code.blocks.len()];
+    let mut out = Vec::with_capacity(order.len());
+    for &b in &order {
+        let mut at = b;
+        // A chain goes on while the next block is new, as cold as this one, and all other ways to it have been placed (so that
+        // joins come after both their arms).
+        while !std::mem::replace(&mut placed[at.index()], true) {
+            out.push(at);
+            let Some((end, _)) = code.blocks[at.index()].insts.last() else { break };
+            let edges = end.edges();
+            edges.iter().for_each(|e| preds[target(e).index()] -= 1);
+            let fits = |b: B| {
+                !placed[b.index()]
+                    && code.blocks[b.index()].cold == code.blocks[at.index()].cold
+                    && preds[b.index()] == 0
+            };
+            match edges.iter().map(|e| target(e)).find(|&b| fits(b)) {
+                Some(next) => at = next,
+                None => break,
+            }
+        }
+    }
+    out
+}
+
+impl Emit<'_> {
+    fn edits(&self, inst: usize, pos: InstPosition) -> impl Iterator<Item = &Edit> {
+        let point = regalloc2::ProgPoint::new(regalloc2::Inst::new(inst), pos);
+        let from = self.out.edits.partition_point(|(p, _)| *p < point);
+        self.out.edits[from..].iter().take_while(move |(p, _)| *p == point).map(|(_, e)| e)
+    }
+
+    /// The block that is run when `b` is jumped to.
+    fn destination(&self, mut b: B) -> B {
+        // The graph has no cycles, so this ends.
+        while let [(Inst::Jump(edge), _)] = self.code.blocks[b.index()].insts.as_slice() {
+            let at = self.first[b.index()];
+            let moves = self.edits(at, InstPosition::Before).chain(self.edits(at, InstPosition::After));
+            let idle = moves.into_iter().all(|Edit::Move { from, to }| from == to);
+            if !idle {
+                break;
+            }
+            b = edge.to;
+        }
+        b
+    }
+
+    fn block(&mut self, b: B, next: Option<B>) {
+        self.asm.bind(self.labels[b.index()]);
+        let range = self.code.blocks[b.index()].insts.iter().enumerate();
+        for (i, (inst, line)) in range {
+            let at = self.first[b.index()] + i;
+            if *line != 0 {
+                self.asm.line(*line);
+            }
+            self.moves(at, InstPosition::Before);
+            self.inst(inst, at, next);
+            self.moves(at, InstPosition::After);
+        }
+    }
+
+    fn moves(&mut self, inst: usize, pos: InstPosition) {
+        let moves: Vec<_> = self.edits(inst, pos).cloned().collect();
+        for Edit::Move { from, to } in moves {
+            match (from.as_reg(), to.as_reg()) {
+                _ if from == to => {}
+                (Some(_), Some(_)) => self.asm.emit(Insn::mov64(reg(to), reg(from))),
+                (None, Some(_)) => self.asm.emit(Insn::ldx(Size::DW, reg(to), R10, self.spill(from))),
+                (Some(_), None) => self.asm.emit(Insn::stx(Size::DW, R10, self.spill(to), reg(from))),
+                (None, None) => {}
+            }
+        }
+    }
+
+    fn spill(&self, allocation: Allocation) -> i16 {
+        let n = allocation.as_stack().map_or(0, |s| s.index()) as u32;
+        -((self.code.frame_size + 8 * (n + 1)) as i16)
+    }
+
+    fn frame(&self, slot: Slot, off: i32) -> i32 {
+        self.code.frame[slot.0 as usize] + off
+    }
+
+    fn jump(&mut self, edge: &Edge, next: Option<B>) {
+        let to = self.forward[edge.to.index()];
+        if Some(to) != next {
+            self.asm.ja(self.labels[to.index()]);
+        }
+    }
+
+    fn inst(&mut self, inst: &Inst, at: usize, next: Option<B>) {
+        let allocs: Vec<Reg> =
+            self.out.inst_allocs(regalloc2::Inst::new(at)).iter().map(|&a| reg(a)).collect();
+        let mut rest = allocs.iter().copied();
+        let mut take = || rest.next().unwrap_or(R0);
+        match inst {
+            Inst::Entry { .. } => {}
+            Inst::Imm { val, .. } => {
+                let dst = take();
+                match (i32::try_from(*val), u32::try_from(*val)) {
+                    (Ok(imm), _) => self.asm.emit(Insn::mov64(dst, imm)),
+                    (_, Ok(imm)) => self.asm.emit(Insn::mov32(dst, imm as i32)),
+                    _ => self.asm.emit(Insn::ld_imm64(dst, *val as u64)),
+                }
+            }
+            Inst::MapFd { map, .. } => self.asm.emit(Insn::ld_map_fd(take(), *map)),
+            Inst::MapValue { map, off, .. } => self.asm.emit(Insn::ld_map_value(take(), *map, *off)),
+            Inst::FrameAddr { slot, off, .. } => {
+                let dst = take();
+                self.asm.emit(Insn::mov64(dst, R10));
+                self.asm.emit(Insn::add64(dst, self.frame(*slot, *off)));
+            }
+            Inst::Low32 { .. } => {
+                let (a, dst) = (take(), take());
+                self.asm.emit(Insn::mov32(dst, a));
+            }
+            Inst::Alu { op, width, b, .. } => {
+                let dst = take();
+                let src = match b {
+                    Rhs::Reg(_) => Src::Reg(take()),
+                    Rhs::Imm(imm) => Src::Imm(*imm),
+                };
+                self.asm.emit(Insn::alu(*op, *width, dst, src));
+            }
+            Inst::Neg { .. } => self.asm.emit(Insn::neg(Width::W64, take())),
+            Inst::ToBe { .. } => self.asm.emit(Insn::to_be(take(), 64)),
+            Inst::Min { max, .. } => {
+                let dst = take();
+                let label = self.asm.label();
+                self.asm.jmp64(Cond::Le, dst, *max as i32, label);
+                self.asm.emit(Insn::mov64(dst, *max as i32));
+                self.asm.bind(label);
+            }
+            Inst::Log2 { .. } => {
+                let (_, tmp, dst) = (take(), take(), take());
+                self.log2(dst, tmp);
+            }
+            Inst::Load { size, base, off, .. } => {
+                let (base, off) = self.place(base, *off, &mut take);
+                self.asm.emit(Insn::ldx(*size, take(), base, off));
+            }
+            Inst::Store { size, base, off, src } => {
+                let (base, off) = self.place(base, *off, &mut take);
+                match src {
+                    Rhs::Reg(_) => self.asm.emit(Insn::stx(*size, base, off, take())),
+                    Rhs::Imm(imm) => self.asm.emit(Insn::st(*size, base, off, *imm)),
+                }
+            }
+            Inst::Atomic { op, base, off, .. } | Inst::Fetch { op, base, off, .. } => {
+                let src = take();
+                let (base, off) = self.place(base, *off, &mut take);
+                self.asm.emit(Insn::atomic(*op, Width::W64, base, off, src));
+            }
+            Inst::Cmpxchg { base, off, .. } => {
+                let (_, new) = (take(), take());
+                let (base, off) = self.place(base, *off, &mut take);
+                self.asm.emit(Insn::atomic(probity_bpf::insn::AtomicOp::Cmpxchg, Width::W64, base, off, new));
+            }
+            Inst::Call { helper, .. } => self.asm.emit(Insn::call(*helper)),
+            Inst::Jump(edge) => self.jump(edge, next),
+            Inst::Branch { cond, width, b, then, other, .. } => {
+                let a = take();
+                let b = match b {
+                    Rhs::Reg(_) => Src::Reg(take()),
+                    Rhs::Imm(imm) => Src::Imm(*imm),
+                };
+                let (yes, no) = (self.forward[then.to.index()], self.forward[other.to.index()]);
+                if yes == no {
+                    self.jump(then, next);
+                } else if let (Some(opposite), true) = (cond.negate(), Some(yes) == next) {
+                    self.asm.jmp(opposite, *width, a, b, self.labels[no.index()]);
+                } else {
+                    self.asm.jmp(*cond, *width, a, b, self.labels[yes.index()]);
+                    self.jump(other, next);
+                }
+            }
+            Inst::Ret => {
+                self.asm.emit(Insn::mov64(R0, 0));
+                self.asm.emit(Insn::exit());
+            }
+        }
+    }
+
+    fn place(&self, base: &Base, off: i32, take: &mut impl FnMut() -> Reg) -> (Reg, i16) {
+        match base {
+            Base::Reg(_) => (take(), off as i16),
+            Base::Frame(slot) => (R10, self.frame(*slot, off) as i16),
+        }
+    }
+
+    /// A binary search for the highest bit.
+    fn log2(&mut self, dst: Reg, tmp: Reg) {
+        // 2^32 is no immediate: the high half is taken to look at it.
+        let low = self.asm.label();
+        self.asm.emit(Insn::mov64(dst, tmp));
+        self.asm.emit(Insn::alu64(AluOp::Rsh, dst, 32));
+        self.asm.jmp64(Cond::Eq, dst, 0, low);
+        self.asm.emit(Insn::mov64(tmp, dst));
+        self.asm.emit(Insn::mov64(dst, 32));
+        self.asm.bind(low);
+        for n in [16, 8, 4, 2, 1] {
+            let below = self.asm.label();
+            self.asm.jmp64(Cond::Lt, tmp, 1 << n, below);
+            self.asm.emit(Insn::add64(dst, n));
+            if n > 1 {
+                self.asm.emit(Insn::alu64(AluOp::Rsh, tmp, n));
+            }
+            self.asm.bind(below);
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! Which probe fired, which clauses apply to it, and tables by probe.
+
+use super::{Index, Select, has_index};
+use crate::vcode::{B, Base, Rhs, V};
+use probity_bpf::helpers::Helper;
+use probity_bpf::insn::{AluOp, Cond, Size, Width};
+use probity_ir::{COMPAT_BASE, ClauseCode, Location, ProbePart, Program, Selector, Unit};
+use std::collections::BTreeMap;
+
+/// Most probes of a unit that are told apart by comparing.
+const CHAIN: usize = 4;
+
+/// Which clauses apply.
+pub enum Masks {
+    /// All.
+    All,
+    /// Those whose bit is set in these words of 32.
+    Words(Vec<V>),
+}
+
+/// The indexes at which a unit has probes.
+pub fn present(unit: &Unit) -> impl Iterator<Item = u32> {
+    unit.probes.iter().enumerate().filter(|(_, p)| p.is_some()).map(|(i, _)| i as u32)
+}
+
+/// Whether a clause runs for the probe at `index`.
+pub fn applies(clause: &ClauseCode, index: u32) -> bool {
+    clause.probes.is_empty() || clause.probes.binary_search(&index).is_ok()
+}
+
+/// A part of the description of the probe at `index`.
+pub fn part_of(unit: &Unit, index: u32, part: ProbePart) -> &[u8] {
+    let Some(Some(probe)) = unit.probes.get(index as usize) else { return b"" };
+    match part {
+        ProbePart::Provider => probe.desc.provider.as_bytes(),
+        ProbePart::Module => probe.desc.module.as_bytes(),
+        ProbePart::Function => probe.desc.function.as_bytes(),
+        ProbePart::Name => probe.desc.name.as_bytes(),
+    }
+}
+
+/// The enabled-probe id: enablings are numbered from 1 through the program, by unit, clause, probe.
+pub fn epid(program: &Program, unit: usize, clause: usize, index: u32) -> u32 {
+    let count = |u: &Unit, c: &ClauseCode, below: u32| {
+        present(u).filter(|&i| i < below && applies(c, i)).count() as u32
+    };
+    let mut n = 1;
+    for u in &program.units[..unit] {
+        n += u.clauses.iter().map(|c| count(u, c, u32::MAX)).sum::<u32>();
+    }
+    let u = &program.units[unit];
+    n += u.clauses[..clause].iter().map(|c| count(u, c, u32::MAX)).sum::<u32>();
+    n + count(u, &u.clauses[clause], index)
+}
+
+impl Select<'_> {
+    /// The clauses that run for the probe at `index`, in words of 32 bits.
+    fn mask(&self, index: u32) -> Vec<u32> {
+        let mut words = vec![0u32; self.unit.clauses.len().div_ceil(32).max(1)];
+        if self.unit.probes.get(index as usize).is_some_and(Option::is_some) {
+            for (i, clause) in self.unit.clauses.iter().enumerate() {
+                words[i / 32] |= u32::from(applies(clause, index)) << (i % 32);
+            }
+        }
+        words
+    }
+
+    /// Finds the index of the probe that fired; goes to `exit` where there is none.
+    pub(super) fn select_probe(&mut self, exit: B) -> Masks {
+        let masks: BTreeMap<u32, Vec<u32>> = present(self.unit).map(|i| (i, self.mask(i))).collect();
+        let all_equal = masks.values().all(|m| Some(m) == masks.values().next());
+        match &self.unit.selector {
+            Selector::One => {
+                self.index = Index::Const(0);
+                return Masks::All;
+            }
+            Selector::Cookie => {
+                let cookie = self.call_with_ctx(Helper::GetAttachCookie);
+                self.index = Index::Reg(cookie);
+                if all_equal {
+                    return Masks::All;
+                }
+                if masks.len() <= CHAIN {
+                    return self.chain(cookie, None, &masks, exit);
+                }
+            }
+            Selector::Syscall { number, compat, limit } => {
+                let number = self.location(number);
+                let number = self.b.scalar(number);
+                if masks.len() <= CHAIN {
+                    return self.chain(number, compat.as_ref(), &masks, exit);
+                }
+                let known = self.b.block();
+                let bound = (*limit).min(COMPAT_BASE) as i32;
+                self.b.branch(Cond::Ge, Width::W64, number, Rhs::Imm(bound), exit, known);
+                self.b.start(known);
+                let index = match compat {
+                    Some(compat) => self.compat_index(number, compat),
+                    None => number,
+                };
+                self.index = Index::Reg(index);
+                let holes = masks.len() < *limit as usize;
+                if all_equal && !holes {
+                    return Masks::All;
+                }
+            }
+        }
+        self.table(exit)
+    }
+
+    /// `number`, plus the base of 32-bit calls if the call is one.
+    fn compat_index(&mut self, number: V, (flags, mask): &(Location, u64)) -> V {
+        let flags = self.location(flags);
+        let name = self.b.name();
+        let (yes, join) = (self.b.cold(), self.b.block());
+        self.b.set(name, number);
+        let mask = self.b.rhs(*mask as i64);
+        self.b.branch(Cond::Set, Width::W64, flags, mask, yes, join);
+        self.b.start(yes);
+        let index = self.b.alu(AluOp::Add, number, Rhs::Imm(COMPAT_BASE as i32));
+        self.b.set(name, index);
+        self.b.jump(join);
+        self.b.start(join);
+        self.b.get(name)
+    }
+
+    /// Compares with each index in turn. A number is compared first and only then, whether it is that of a 32-bit call.
+    fn chain(
+        &mut self,
+        number: V,
+        compat: Option<&(Location, u64)>,
+        masks: &BTreeMap<u32, Vec<u32>>,
+        exit: B,
+    ) -> Masks {
+        let all_equal = masks.values().all(|m| Some(m) == masks.values().next());
+        let words = masks.values().next().map_or(1, Vec::len);
+        let names: Vec<_> = (0..words).map(|_| self.b.name()).collect();
+        let index_name = self.b.name();
+        let found = self.b.block();
+        let mut numbers: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for &index in masks.keys() {
+            let number = if compat.is_some() { index % COMPAT_BASE } else { index };
+            numbers.entry(number).or_default().push(index);
+        }
+        let last = numbers.keys().next_back().copied();
+        for (&n, indexes) in &numbers {
+            let hit = self.b.block();
+            let miss = if Some(n) == last { exit } else { self.b.block() };
+            self.b.branch(Cond::Eq, Width::W64, number, Rhs::Imm(n as i32), hit, miss);
+            self.b.start(hit);
+            let native = indexes.iter().copied().find(|&i| compat.is_none() || i < COMPAT_BASE);
+            let foreign = indexes.iter().copied().find(|&i| compat.is_some() && i >= COMPAT_BASE);
+            let mut arms = Vec::new();
+            if let Some((flags, mask)) = compat {
+                let flags = self.location(flags);
+                let (yes, no) = (self.b.block(), self.b.block());
+                let mask = self.b.rhs(*mask as i64);
+                self.b.branch(Cond::Set, Width::W64, flags, mask, yes, no);
+                arms.push((yes, foreign));
+                arms.push((no, native));
+            } else {
+                arms.push((self.b.here(), native));
+            }
+            for (block, index) in arms {
+                if block != self.b.here() {
+                    self.b.start(block);
+                }
+                let Some(index) = index else {
+                    self.b.jump(exit);
+                    continue;
+                };
+                let v = self.b.imm(index.into());
+                self.b.set(index_name, v);
+                if !all_equal {
+                    for (name, &word) in names.iter().zip(&masks[&index]) {
+                        let word = self.b.imm(i64::from(word as i32));
+                        self.b.set(*name, word);
+                    }
+                }
+                self.b.jump(found);
+            }
+            if miss != exit {
+                self.b.start(miss);
+            }
+        }
+        if numbers.is_empty() {
+            self.b.jump(exit);
+        }
+        self.b.start(found);
+        self.index = match masks.keys().next() {
+            Some(&only) if masks.len() == 1 => Index::Const(only),
+            _ => Index::Reg(self.b.get(index_name)),
+        };
+        if all_equal {
+            return Masks::All;
+        }
+        Masks::Words(names.into_iter().map(|n| self.b.get(n)).collect())
+    }
+
+    /// Looks the clauses up in a table.
+    fn table(&mut self, exit: B) -> Masks {
+        let rows: Vec<Vec<u32>> = (0..self.unit.probes.len() as u32).map(|i| self.mask(i)).collect();
+        let words = self.unit.clauses.len().div_ceil(32).max(1).next_power_of_two();
+        let size = rows.len().next_power_of_two();
+        let mut bytes = vec![0u8; size * words * 4];
+        for (i, row) in rows.iter().enumerate() {
+            for (w, word) in row.iter().enumerate() {
+                let at = (i * words + w) * 4;
+                bytes[at..at + 4].copy_from_slice(&word.to_ne_bytes());
+            }
+        }
+        let row = self.table_row(&bytes, size, words as u32 * 4);
+        let used = self.unit.clauses.len().div_ceil(32).max(1);
+        let words: Vec<V> = (0..used).map(|w| self.b.load(Size::W, Base::Reg(row), w as i32 * 4)).collect();
+        let mut any = words[0];
+        for &word in &words[1..] {
+            any = self.b.alu(AluOp::Or, any, Rhs::Reg(word));
+        }
+        let go_on = self.b.block();
+        self.b.branch(Cond::Eq, Width::W64, any, Rhs::Imm(0), exit, go_on);
+        self.b.start(go_on);
+        let first = self.mask(present(self.unit).next().unwrap_or(0));
+        if present(self.unit).all(|i| self.mask(i) == first) {
+            return Masks::All;
+        }
+        Masks::Words(words)
+    }
+
+    /// The address of the firing probe's row in a table of `rows` rows (a power of two) of `size` bytes (likewise).
+    fn table_row(&mut self, bytes: &[u8], rows: usize, size: u32) -> V {
+        let index = self.index();
+        let at = self.plan.constant(bytes);
+        let bounded = self.b.alu(AluOp::And, index, Rhs::Imm(rows as i32 - 1));
+        let off = self.b.alu(AluOp::Lsh, bounded, Rhs::Imm(size.trailing_zeros() as i32));
+        let base = self.b.map_value(self.plan.rodata_map, at);
+        self.b.add_ptr(base, Rhs::Reg(off))
+    }
+
+    /// Skips the current clause if it does not apply.
+    pub(super) fn check_applies(&mut self, masks: &Masks, next: B) {
+        let Masks::Words(words) = masks else { return };
+        if present(self.unit).all(|i| applies(self.clause, i)) {
+            return;
+        }
+        let body = self.b.block();
+        let bit = Rhs::Imm((1u32 << (self.at % 32)) as i32);
+        self.b.branch(Cond::Set, Width::W32, words[self.at / 32], bit, body, next);
+        self.b.start(body);
+    }
+
+    /// The firing probe's index.
+    pub(super) fn index(&mut self) -> V {
+        match self.index {
+            Index::Const(i) => self.b.imm(i.into()),
+            Index::Reg(v) => v,
+        }
+    }
+
+    /// The only probe that the current clause can run for.
+    fn only_probe(&self) -> Option<u32> {
+        if let Index::Const(i) = self.index {
+            return Some(i);
+        }
+        let mut all = present(self.unit).filter(|&i| applies(self.clause, i));
+        let first = all.next();
+        first.filter(|_| all.next().is_none())
+    }
+
+    /// A number that belongs to the firing probe.
+    pub(super) fn probe_number(&mut self, of: impl Fn(u32) -> u32) -> V {
+        if let Some(only) = self.only_probe() {
+            return self.b.imm(of(only).into());
+        }
+        let rows = self.unit.probes.len().next_power_of_two();
+        let mut bytes = vec![0u8; rows * 4];
+        for i in present(self.unit).filter(|&i| applies(self.clause, i)) {
+            bytes[i as usize * 4..][..4].copy_from_slice(&of(i).to_ne_bytes());
+        }
+        let row = self.table_row(&bytes, rows, 4);
+        self.b.load(Size::W, Base::Reg(row), 0)
+    }
+
+    /// Room for the longest text of a part, with its NUL.
+    pub(super) fn probe_text_cap(&self, part: ProbePart) -> u32 {
+        present(self.unit).map(|i| part_of(self.unit, i, part).len() as u32 + 1).max().unwrap_or(1)
+    }
+
+    /// The address of the text, zero-padded to the capacity returned.
+    pub(super) fn probe_text(&mut self, part: ProbePart) -> (V, u32) {
+        let cap = self.probe_text_cap(part).next_power_of_two().max(8);
+        let rows = self.unit.probes.len().next_power_of_two();
+        let mut bytes = vec![0u8; rows * cap as usize];
+        for i in present(self.unit) {
+            let text = part_of(self.unit, i, part);
+            bytes[i as usize * cap as usize..][..text.len()].copy_from_slice(text);
+        }
+        (self.table_row(&bytes, rows, cap), cap)
+    }
+
+    /// Stores the index, of which a record's header keeps 16 bits.
+    pub(super) fn index_rhs(&mut self) -> Rhs {
+        match self.index {
+            Index::Const(i) => Rhs::Imm(i as i32),
+            Index::Reg(v) if has_index(&self.unit.selector) => Rhs::Reg(v),
+            Index::Reg(_) => Rhs::Imm(0),
+        }
+    }
+}
