@@ -1,0 +1,6 @@
+//! `/etc/ld.so.cache`: any bytes.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| probity_debuginfo::ldcache::fuzz_one(data));
