@@ -6,11 +6,17 @@
 
 mod alloc;
 mod arch;
+pub mod bind;
+pub mod check;
 pub mod codegen;
 mod emit;
 pub mod env;
+pub mod expand;
 mod fold;
+pub mod format;
 mod layout;
+pub mod lower;
+pub mod options;
 mod select;
 mod vcode;
 mod verify;
@@ -18,3 +24,107 @@ mod verify;
 pub use codegen::{CodegenError, CodegenOptions, codegen, listing};
 pub use select::probes::epid;
 pub use env::{Env, EnvError};
+pub use expand::{Input, Source};
+pub use options::Options;
+use probity_bpf::Object;
+use probity_ir::{Layout, Program, TypeTable};
+use probity_syntax::{Diagnostic, Span, SourceId, Sources, tags};
+
+/// A program that is ready to be loaded.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    /// What it means.
+    pub program: Program,
+    /// Its code.
+    pub object: Object,
+    /// Where its values are.
+    pub layout: Layout,
+    /// Its options, pragmas applied.
+    pub options: Options,
+    /// Its types, for typed printing.
+    pub types: TypeTable,
+    /// Its texts, for messages.
+    pub sources: Sources,
+}
+
+/// A program without its code: as far as the front end goes.
+#[derive(Clone, Debug)]
+pub struct Front {
+    /// What it means; `None` where it has errors.
+    pub program: Option<Program>,
+    /// Its options, pragmas applied.
+    pub options: Options,
+    /// Its types.
+    pub types: TypeTable,
+    /// Its texts, for messages.
+    pub sources: Sources,
+}
+
+/// Runs the passes up to the program in IR.
+pub fn check_only(input: &Input, env: &dyn Env) -> (Front, Vec<Diagnostic>) {
+    let mut diags = Vec::new();
+    let expanded = expand::expand(input, env, &mut diags);
+    let mut types = TypeTable::default();
+    let bound = bind::bind(&expanded, env, &mut types, &mut diags);
+    let checked = check::check(&expanded, &bound, env, types, &mut diags);
+    let failed = diags.iter().any(Diagnostic::is_error);
+    let (program, types) = match checked {
+        Some(checked) if !failed => {
+            let program = lower::lower(&checked, &bound, &expanded.options, &expanded.sources);
+            (Some(program), checked.types)
+        }
+        _ => (None, TypeTable::default()),
+    };
+    (Front { program, options: expanded.options, types, sources: expanded.sources }, diags)
+}
+
+/// Compiles a program. The texts come back with or without one, so that the diagnostics can be shown.
+pub fn compile(input: &Input, env: &dyn Env) -> (Option<Compiled>, Sources, Vec<Diagnostic>) {
+    let (front, mut diags) = check_only(input, env);
+    let Front { program, options, types, sources } = front;
+    let Some(program) = program else { return (None, sources, diags) };
+    match codegen(&program, &codegen_options(&program, &options, env.ncpu())) {
+        Ok((object, layout)) => {
+            let copy = sources.clone();
+            (Some(Compiled { program, object, layout, options, types, sources }), copy, diags)
+        }
+        Err(error) => {
+            let span = error.line.and_then(|line| line_span(&sources, line));
+            diags.push(Diagnostic::error(tags::D_UNKNOWN, span, error.message));
+            (None, sources, diags)
+        }
+    }
+}
+
+/// The sizes of maps that the options ask for.
+pub fn codegen_options(program: &Program, options: &Options, ncpu: u32) -> CodegenOptions {
+    let small = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+    // The sizes are in bytes; an entry takes its key, its value and about this much in the kernel.
+    const OVERHEAD: u64 = 64;
+    let size = |v: &probity_ir::Val| match v {
+        probity_ir::Val::Int => 8,
+        probity_ir::Val::Str { cap } => u64::from(*cap).next_multiple_of(8),
+        probity_ir::Val::Bytes { len } => u64::from(*len).next_multiple_of(8),
+    };
+    let agg = program.aggs.iter().filter(|a| !a.key.is_empty());
+    let agg = agg.map(|a| 8 + a.key.iter().map(|(v, _)| size(v)).sum::<u64>() + 8 * u64::from(a.func.words()));
+    let element = program.arrays.iter().map(|a| a.key.iter().chain([&a.val]).map(size).sum::<u64>());
+    let entries = |bytes: u64, each: Option<u64>| bytes / (each.unwrap_or(0) + OVERHEAD);
+    CodegenOptions {
+        ncpu,
+        ring_size: small(options.bufsize),
+        // As in DTrace, `aggsize` is the room for each CPU.
+        agg_entries: small(entries(options.aggsize, agg.max()).saturating_mul(u64::from(ncpu)).max(u64::from(ncpu))),
+        dyn_entries: small(entries(options.dynvarsize, element.max()).max(1)),
+        scratch: small(options.scratchsize),
+    }
+}
+
+/// The text of a line of the first source.
+fn line_span(sources: &Sources, line: u32) -> Option<Span> {
+    let source = sources.get(SourceId(0))?;
+    let at = line.checked_sub(1)? as usize;
+    let lo = *source.line_starts.get(at)?;
+    let hi = source.line_starts.get(at + 1).map_or(source.text.len() as u32, |next| next - 1);
+    Some(Span::new(SourceId(0), lo, hi))
+}

@@ -1,0 +1,510 @@
+//! Declarations: types from specifiers and declarators, variables, type names, inlines.
+
+use super::conv::Class;
+use super::tree::*;
+use super::{Checker, Entity, Res};
+use probity_ir::{IntKind, Member, Scope, Space, TypeId, TypeKind};
+use probity_syntax::ast::{self, Basic, Derivation, Storage, TypeSpecKind};
+use probity_syntax::{Diagnostic, Span, tags};
+
+/// No array is larger, so that offsets fit everywhere.
+const LARGEST: u64 = i32::MAX as u64;
+
+impl<'a> Checker<'a> {
+    /// A declaration at the outermost level or in a clause.
+    pub(super) fn declaration(&mut self, decl: &ast::Declaration, in_clause: bool) -> Res<()> {
+        let base = self.specs(&decl.specs)?;
+        let storage = decl.specs.storage.map(|(s, _)| s);
+        if let Some((Storage::Auto | Storage::Register | Storage::Static, span)) = decl.specs.storage {
+            return self.err(tags::D_DECL_BADCLASS, span, "this storage class means nothing in D");
+        }
+        if in_clause && !matches!(storage, Some(Storage::This)) {
+            return self.err(tags::D_DECL_LOCASSC, decl.span, "only `this` variables can be declared in a clause");
+        }
+        if decl.declarators.is_empty() {
+            let defines = matches!(
+                &decl.specs.ty.kind,
+                TypeSpecKind::Aggregate(ast::AggregateSpec { tag: Some(_), .. })
+                    | TypeSpecKind::Enum(ast::EnumSpec { enumerators: Some(_), .. })
+            );
+            if !defines {
+                return self.err(tags::D_DECL_USELESS, decl.span, "this declaration declares nothing");
+            }
+        }
+        for declarator in &decl.declarators {
+            let Some(name) = &declarator.name else { continue };
+            match storage {
+                Some(Storage::Typedef) => self.typedef(base, declarator, name)?,
+                Some(Storage::SelfVar) => self.declare(Scope::Thread, base, decl, declarator, name)?,
+                Some(Storage::This) => self.declare(Scope::Clause, base, decl, declarator, name)?,
+                _ => self.declare(Scope::Global, base, decl, declarator, name)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn typedef(&mut self, base: TypeId, declarator: &ast::Declarator, name: &ast::Name) -> Res<()> {
+        let to = self.derive(base, &declarator.derivations, declarator.span)?;
+        if let Some(&known) = self.typedefs.get(&name.text) {
+            if !self.same_type(known, to) {
+                return self.err(
+                    tags::D_DECL_IDRED,
+                    name.span,
+                    format!("type `{}` is defined already, as another type", name.text),
+                );
+            }
+            return Ok(());
+        }
+        let ty = self.types.add(TypeKind::Typedef { name: name.text.clone(), to });
+        self.typedefs.insert(name.text.clone(), ty);
+        Ok(())
+    }
+
+    fn declare(
+        &mut self,
+        scope: Scope,
+        base: TypeId,
+        decl: &ast::Declaration,
+        declarator: &ast::Declarator,
+        name: &ast::Name,
+    ) -> Res<()> {
+        let shown = super::expr::full_name(scope, &name.text);
+        let (tuple, rest) = match declarator.derivations.split_last() {
+            Some((Derivation::Tuple(params), rest)) => (Some(params), rest),
+            _ => (None, &declarator.derivations[..]),
+        };
+        let ty = self.derive(base, rest, declarator.span)?;
+        let key = match tuple {
+            Some(params) => Some(self.key_of(params, declarator.span)?),
+            None => None,
+        };
+        let known = match scope {
+            Scope::Global => &self.globals,
+            Scope::Thread => &self.threads,
+            Scope::Clause => &self.locals,
+        }
+        .get(&name.text)
+        .copied();
+        // A variable may be declared again if that says the same.
+        let (other, at) = match known {
+            Some(Entity::Var(v)) => {
+                let v = &self.vars[v as usize];
+                (key.is_some() || !self.same_type(v.ty, ty), v.span)
+            }
+            Some(Entity::Array(a)) => {
+                let a = &self.arrays[a as usize];
+                let same_key = key.as_ref().is_some_and(|k| {
+                    k.len() == a.key.len() && k.iter().zip(&a.key).all(|(x, y)| self.same_type(*x, *y))
+                });
+                (!same_key || !self.same_type(a.ty, ty), a.span)
+            }
+            Some(Entity::Poison) => return Ok(()),
+            None => {
+                if scope == Scope::Global
+                    && (self.inlines.contains_key(&name.text)
+                        || self.enumerators.contains_key(&name.text)
+                        || super::names::VARIABLES.contains(&name.text.as_str()))
+                {
+                    return self.err(tags::D_DECL_IDRED, name.span, format!("`{shown}` has a meaning already"));
+                }
+                match key {
+                    Some(_) if scope == Scope::Clause => {
+                        let message = format!("`{shown}`: clause-local variables cannot be associative arrays");
+                        return self.err(tags::D_ARR_LOCAL, name.span, message);
+                    }
+                    Some(key) => drop(self.add_array(scope, &name.text, key, ty, true, name.span)?),
+                    None => {
+                        let var = self.add_var(scope, &name.text, ty, name.span)?;
+                        // Written `userland`, it is known at once whose memory it points into.
+                        if matches!(self.class(ty), Class::Pointer(_, Space::Kernel)) && !decl.specs.quals.is_userland {
+                            self.flexible.insert(var.0);
+                        }
+                    }
+                }
+                return Ok(());
+            }
+        };
+        if other {
+            let d = Diagnostic::error(
+                tags::D_DECL_IDRED,
+                name.span,
+                format!("`{shown}` is declared already, with another type"),
+            );
+            return self.report(d.note(at, "it was declared or first assigned here"));
+        }
+        Ok(())
+    }
+
+    /// The types of a key.
+    fn key_of(&mut self, params: &[ast::Param], span: Span) -> Res<Vec<TypeId>> {
+        let mut key = Vec::new();
+        for p in params {
+            let base = self.specs(&p.specs)?;
+            let ty = self.derive(base, &p.declarator.derivations, p.span)?;
+            match self.class(ty) {
+                Class::Int(..) | Class::Pointer(..) | Class::String => key.push(ty),
+                Class::Void => {
+                    return self.err(tags::D_DECL_PROTO_VOID, p.span, "`void` cannot be a member of a key");
+                }
+                _ => {
+                    let message = format!("a value of type `{}` cannot be a member of a key", self.name(ty));
+                    return self.err(tags::D_DECL_PROTO_TYPE, p.span, message);
+                }
+            }
+        }
+        if key.is_empty() {
+            return self.err(tags::D_DECL_PROTO_VOID, span, "a key must have members");
+        }
+        Ok(key)
+    }
+
+    /// `inline T n = e;`
+    pub(super) fn inline(&mut self, inline: &'a ast::Inline) -> Res<()> {
+        let Some(name) = &inline.declarator.name else { return Ok(()) };
+        if inline.declarator.derivations.iter().any(|d| matches!(d, Derivation::Tuple(_))) {
+            return self.unsupported(inline.span, "inline definitions with parameters are");
+        }
+        if self.inlines.contains_key(&name.text) || self.globals.contains_key(&name.text) {
+            return self.err(tags::D_DECL_IDRED, name.span, format!("`{}` is declared already", name.text));
+        }
+        // Its value is checked at each use, where the probe is known; here only what does not depend on that.
+        let base = self.specs(&inline.specs)?;
+        self.derive(base, &inline.declarator.derivations, inline.span)?;
+        self.inlines.insert(name.text.clone(), inline);
+        Ok(())
+    }
+
+    pub(super) fn inline_value(&mut self, inline: &'a ast::Inline) -> Res<TExpr> {
+        let base = self.specs(&inline.specs)?;
+        let ty = self.derive(base, &inline.declarator.derivations, inline.span)?;
+        let value = self.expr(&inline.value)?;
+        let from = value.ty;
+        match self.assign_to(ty, value)? {
+            Some(value) => Ok(value),
+            None => self.incompatible(inline.value.span, ty, "=", from),
+        }
+    }
+
+    /// `(T)`, `sizeof (T)`
+    pub(super) fn type_name(&mut self, ty: &ast::TypeName) -> Res<TypeId> {
+        let base = self.specs(&ty.specs)?;
+        self.derive(base, &ty.declarator.derivations, ty.span)
+    }
+
+    /// Applies pointers, arrays and functions to a type.
+    fn derive(&mut self, base: TypeId, derivations: &[Derivation], span: Span) -> Res<TypeId> {
+        let mut ty = base;
+        for d in derivations {
+            ty = match d {
+                Derivation::Pointer(quals) => {
+                    let space = if quals.is_userland { Space::User } else { Space::Kernel };
+                    self.types.pointer(ty, space)
+                }
+                Derivation::Array(len) => {
+                    if matches!(self.class(ty), Class::Void) {
+                        return self.err(tags::D_DECL_VOIDATTR, span, "an array's elements cannot be `void`");
+                    }
+                    let len = match len {
+                        Some(e) => {
+                            let value = self.expr(e)?;
+                            match self.constant(&value).filter(|_| self.is_int(&value)) {
+                                Some(n) if n > 0 => n as u64,
+                                Some(0) => 0,
+                                Some(_) => {
+                                    return self.err(
+                                        tags::D_DECL_ARRSUB,
+                                        e.span,
+                                        "an array cannot have a negative size",
+                                    );
+                                }
+                                None => {
+                                    return self.err(
+                                        tags::D_DECL_ARRSUB,
+                                        e.span,
+                                        "an array's size must be a positive integer constant",
+                                    );
+                                }
+                            }
+                        }
+                        None => 0,
+                    };
+                    let each = self.types.size(ty).unwrap_or(1).max(1);
+                    if len.checked_mul(each).is_none_or(|n| n > LARGEST) {
+                        return self.err(tags::D_DECL_ARRBIG, span, "the array is too large");
+                    }
+                    self.types.add(TypeKind::Array { of: ty, len: len as u32 })
+                }
+                Derivation::Function { params, varargs, .. } => {
+                    let mut list = Vec::new();
+                    for p in params {
+                        let base = self.specs(&p.specs)?;
+                        list.push(self.derive(base, &p.declarator.derivations, p.span)?);
+                    }
+                    self.types.add(TypeKind::Func { ret: ty, params: list, varargs: *varargs })
+                }
+                Derivation::Tuple(_) => {
+                    return self.unsupported(span, "associative arrays of this kind are");
+                }
+            };
+        }
+        // `userland` before the `*` speaks of the pointer too.
+        Ok(ty)
+    }
+
+    /// The type that specifiers name.
+    fn specs(&mut self, specs: &ast::DeclSpecs) -> Res<TypeId> {
+        let int = |size, signed, kind| TypeKind::Int { size, signed, kind };
+        Ok(match &specs.ty.kind {
+            TypeSpecKind::Implicit => self.basic.int,
+            TypeSpecKind::Basic(basic) => {
+                let kind = match basic {
+                    Basic::Void => TypeKind::Void,
+                    Basic::Bool => int(1, false, IntKind::Bool),
+                    Basic::Char => int(1, true, IntKind::Char),
+                    Basic::SChar => int(1, true, IntKind::Number),
+                    Basic::UChar => int(1, false, IntKind::Number),
+                    Basic::Short => int(2, true, IntKind::Number),
+                    Basic::UShort => int(2, false, IntKind::Number),
+                    Basic::Int => int(4, true, IntKind::Number),
+                    Basic::UInt => int(4, false, IntKind::Number),
+                    Basic::Long | Basic::LongLong => int(8, true, IntKind::Number),
+                    Basic::ULong | Basic::ULongLong => int(8, false, IntKind::Number),
+                    Basic::Float => TypeKind::Float { size: 4 },
+                    Basic::Double => TypeKind::Float { size: 8 },
+                    Basic::LongDouble => TypeKind::Float { size: 16 },
+                    Basic::String => TypeKind::String,
+                };
+                self.types.add(kind)
+            }
+            TypeSpecKind::Named(symbol) => self.named(symbol, specs.ty.span)?,
+            TypeSpecKind::Aggregate(spec) => self.aggregate(spec, specs.ty.span)?,
+            TypeSpecKind::Enum(spec) => self.enumeration(spec, specs.ty.span)?,
+        })
+    }
+
+    fn named(&mut self, symbol: &ast::Symbol, span: Span) -> Res<TypeId> {
+        if symbol.scope.is_empty() {
+            if let Some(&ty) = self.typedefs.get(&symbol.name) {
+                return Ok(ty);
+            }
+            if super::names::INT_TYPES.iter().any(|t| t.0 == symbol.name) {
+                return Ok(self.named_int(&symbol.name));
+            }
+        }
+        match self.env.kernel_type(&symbol.scope, "", &symbol.name, &mut self.types) {
+            Some(ty) => Ok(ty),
+            None => {
+                let shown = if symbol.scope.is_empty() {
+                    symbol.name.clone()
+                } else {
+                    format!("{}`{}", symbol.scope, symbol.name)
+                };
+                self.err(tags::D_TYPE_ERR, span, format!("there is no type `{shown}`"))
+            }
+        }
+    }
+
+    /// A tag that is used without being defined: the program's, else the kernel's, else one that is still to come.
+    fn tagged(&mut self, keyword: &'static str, tag: &ast::Tag) -> Res<TypeId> {
+        let name = &tag.symbol.name;
+        if tag.symbol.scope.is_empty()
+            && let Some(&ty) = self.tags.get(&(keyword, name.clone()))
+        {
+            return Ok(ty);
+        }
+        if let Some(ty) = self.env.kernel_type(&tag.symbol.scope, keyword, name, &mut self.types) {
+            return Ok(ty);
+        }
+        if !tag.symbol.scope.is_empty() {
+            return self.err(
+                tags::D_TYPE_ERR,
+                tag.span,
+                format!("there is no type `{keyword} {}`{name}`", tag.symbol.scope),
+            );
+        }
+        let ty = self.types.add(TypeKind::Forward { keyword, name: name.clone(), btf: 0 });
+        self.tags.insert((keyword, name.clone()), ty);
+        Ok(ty)
+    }
+
+    fn aggregate(&mut self, spec: &ast::AggregateSpec, span: Span) -> Res<TypeId> {
+        let keyword = if spec.is_union { "union" } else { "struct" };
+        let Some(members) = &spec.members else {
+            return match &spec.tag {
+                Some(tag) => self.tagged(keyword, tag),
+                None => self.err(tags::D_DECL_USELESS, span, format!("a `{keyword}` without a tag needs members")),
+            };
+        };
+        let name = spec.tag.as_ref().map_or(String::new(), |t| t.symbol.name.clone());
+        let forward = match &spec.tag {
+            Some(tag) => {
+                let forward = self.types.add(TypeKind::Forward { keyword, name: name.clone(), btf: 0 });
+                match self.tags.get(&(keyword, name.clone())) {
+                    Some(&ty) if ty != forward || !matches!(self.types.get(ty), TypeKind::Forward { .. }) => {
+                        let message = format!("`{keyword} {name}` is defined already");
+                        return self.err(tags::D_DECL_TYPERED, tag.span, message);
+                    }
+                    _ => {}
+                }
+                // Members may point to the struct itself.
+                self.tags.insert((keyword, name.clone()), forward);
+                Some(forward)
+            }
+            None => None,
+        };
+        let kind = self.layout(spec.is_union, name, members)?;
+        match forward {
+            Some(id) => {
+                self.types.complete(id, kind);
+                Ok(id)
+            }
+            None => Ok(self.types.add(kind)),
+        }
+    }
+
+    /// Lays out a struct or union as the System V ABIs do.
+    fn layout(&mut self, union: bool, name: String, decls: &[ast::MemberDecl]) -> Res<TypeKind> {
+        let mut members: Vec<Member> = Vec::new();
+        let (mut bit, mut align, mut largest) = (0u64, 1u64, 0u64);
+        for decl in decls {
+            let base = self.specs(&decl.specs)?;
+            let anonymous = [None];
+            let declarators: Vec<Option<&ast::MemberDeclarator>> = if decl.declarators.is_empty() {
+                anonymous.to_vec()
+            } else {
+                decl.declarators.iter().map(Some).collect()
+            };
+            for d in declarators {
+                let (ty, label, span) = match d {
+                    Some(d) => {
+                        let ty = self.derive(base, &d.declarator.derivations, decl.span)?;
+                        let label = d.declarator.name.as_ref().map_or(String::new(), |n| n.text.clone());
+                        (ty, label, d.declarator.name.as_ref().map_or(decl.span, |n| n.span))
+                    }
+                    None => (base, String::new(), decl.span),
+                };
+                if !label.is_empty() && members.iter().any(|m| m.name == label) {
+                    return self.err(tags::D_DECL_MNAME, span, format!("member `{label}` is declared twice"));
+                }
+                match self.class_complete(ty) {
+                    Class::Void => return self.err(tags::D_DECL_VOIDOBJ, span, "a member cannot be `void`"),
+                    Class::Func => return self.err(tags::D_DECL_DYNOBJ, span, "a member cannot be a function"),
+                    Class::String => return self.err(tags::D_DECL_DYNOBJ, span, "a member cannot be a `string`"),
+                    Class::Forward => {
+                        let message = format!("the definition of `{}` is not known", self.name(ty));
+                        return self.err(tags::D_DECL_INCOMPLETE, span, message);
+                    }
+                    _ => {}
+                }
+                let size = self.types.size(ty).unwrap_or(0);
+                let its_align = self.align(ty, 0);
+                let width = match d.and_then(|d| d.width.as_ref()) {
+                    Some(e) => Some(self.width(e, ty, size, !label.is_empty())?),
+                    None => None,
+                };
+                if union {
+                    bit = 0;
+                }
+                let unit = size.max(1) * 8;
+                let at = match width {
+                    Some(0) => {
+                        bit = bit.next_multiple_of(unit);
+                        continue;
+                    }
+                    // A bit-field does not cross a boundary of its type.
+                    Some(w) if bit / unit != (bit + u64::from(w) - 1) / unit => bit.next_multiple_of(unit),
+                    Some(_) => bit,
+                    None => bit.next_multiple_of(its_align * 8),
+                };
+                let end = at + width.map_or(size * 8, u64::from);
+                if end > LARGEST {
+                    return self.err(tags::D_DECL_ARRBIG, span, "the type is too large");
+                }
+                bit = end;
+                largest = largest.max(end);
+                if width.is_none() || !label.is_empty() {
+                    align = align.max(its_align);
+                    members.push(Member { name: label, ty, bit_offset: at as u32, bit_size: width.unwrap_or(0) });
+                }
+            }
+        }
+        let size = largest.div_ceil(8).next_multiple_of(align) as u32;
+        Ok(TypeKind::Struct { union, name, size, members })
+    }
+
+    fn width(&mut self, e: &ast::Expr, ty: TypeId, size: u64, named: bool) -> Res<u32> {
+        let value = self.expr(e)?;
+        let Some(n) = self.constant(&value).filter(|n| *n > 0 || *n == 0 && !named) else {
+            return self.err(tags::D_DECL_BFCONST, e.span, "a bit-field's width must be a positive integer constant");
+        };
+        if !matches!(self.class(ty), Class::Int(..)) {
+            let message = format!("a bit-field must be an integer, not `{}`", self.name(ty));
+            return self.err(tags::D_DECL_BFTYPE, e.span, message);
+        }
+        if n as u64 > size * 8 {
+            let message = format!("a bit-field of type `{}` has at most {} bits", self.name(ty), size * 8);
+            return self.err(tags::D_DECL_BFSIZE, e.span, message);
+        }
+        Ok(n as u32)
+    }
+
+    fn align(&self, ty: TypeId, depth: u32) -> u64 {
+        if depth > 32 {
+            return 1;
+        }
+        match self.types.get(self.types.resolve(ty)) {
+            TypeKind::Array { of, .. } => self.align(*of, depth + 1),
+            TypeKind::Struct { members, .. } => members.iter().map(|m| self.align(m.ty, depth + 1)).max().unwrap_or(1),
+            _ => self.types.size(ty).unwrap_or(1).clamp(1, 16),
+        }
+    }
+
+    fn enumeration(&mut self, spec: &ast::EnumSpec, span: Span) -> Res<TypeId> {
+        let Some(enumerators) = &spec.enumerators else {
+            return match &spec.tag {
+                Some(tag) => self.tagged("enum", tag),
+                None => self.err(tags::D_DECL_USELESS, span, "an `enum` without a tag needs enumerators"),
+            };
+        };
+        let name = spec.tag.as_ref().map_or(String::new(), |t| t.symbol.name.clone());
+        if let Some(tag) = &spec.tag
+            && self
+                .tags
+                .get(&("enum", name.clone()))
+                .is_some_and(|t| !matches!(self.types.get(*t), TypeKind::Forward { .. }))
+        {
+            return self.err(tags::D_DECL_TYPERED, tag.span, format!("`enum {name}` is defined already"));
+        }
+        let mut values: Vec<(String, i64)> = Vec::new();
+        let mut next = 0i64;
+        let int = self.basic.int;
+        for e in enumerators {
+            if let Some(value) = &e.value {
+                let checked = self.expr(value)?;
+                next = match self.constant(&checked).filter(|_| self.is_int(&checked)) {
+                    Some(v) => v,
+                    None => {
+                        let message = format!("the value of enumerator `{}` must be an integer constant", e.name.text);
+                        return self.err(tags::D_DECL_ENCONST, value.span, message);
+                    }
+                };
+            }
+            if i32::try_from(next).is_err() && u32::try_from(next).is_err() {
+                let message = format!("the value of enumerator `{}` does not fit an `int`", e.name.text);
+                return self.err(tags::D_DECL_ENOFLOW, e.name.span, message);
+            }
+            if self.enumerators.contains_key(&e.name.text) || self.globals.contains_key(&e.name.text) {
+                return self.err(tags::D_DECL_IDRED, e.name.span, format!("`{}` is declared already", e.name.text));
+            }
+            self.enumerators.insert(e.name.text.clone(), (next, int));
+            values.push((e.name.text.clone(), next));
+            next += 1;
+        }
+        let signed = values.iter().any(|v| v.1 < 0);
+        let ty = self.types.add(TypeKind::Enum { name: name.clone(), size: 4, signed, values });
+        if spec.tag.is_some() {
+            self.tags.insert(("enum", name), ty);
+        }
+        Ok(ty)
+    }
+}

@@ -1,0 +1,792 @@
+//! Expressions: what each form of the syntax tree means.
+
+use super::conv::Class;
+use super::names::{FuncKind, function};
+use super::tree::*;
+use super::{Checker, Entity, Res};
+use probity_ir::{ArrayId, Location, Scope, Space, TypeId, VarId};
+use probity_syntax::ast::{self, Expr, ExprKind, UnaryOp};
+use probity_syntax::{Diagnostic, Span, near, tags};
+
+/// How deep inlines may use inlines.
+const INLINE_DEPTH: u32 = 64;
+
+impl<'a> Checker<'a> {
+    /// Checks an expression that is to have a value.
+    pub(super) fn expr(&mut self, e: &Expr) -> Res<TExpr> {
+        let span = e.span;
+        match &e.kind {
+            ExprKind::Int(lit) => Ok(self.literal(lit, span)),
+            ExprKind::Char(c) => {
+                let ty = if c.bytes > 4 { self.basic.long } else { self.basic.int };
+                let value = match c.bytes {
+                    1 => c.value as i8 as i64,
+                    2..=4 => c.value as i32 as i64,
+                    _ => c.value as i64,
+                };
+                Ok(TExpr::int(value, ty, span))
+            }
+            ExprKind::Float(_) => {
+                self.err(tags::D_SYNTAX, span, "floating-point constants are not supported by this version")
+            }
+            ExprKind::String(bytes) => Ok(TExpr { kind: TKind::Str(bytes.clone()), ty: self.basic.string, span }),
+            ExprKind::Ident(name) => self.ident(name, span),
+            ExprKind::SelfVar(name) => self.variable(Scope::Thread, &name.text, span),
+            ExprKind::ThisVar(name) => self.variable(Scope::Clause, &name.text, span),
+            ExprKind::Symbol(symbol) => self.symbol(symbol, span),
+            ExprKind::Aggregation(agg) => {
+                let message = format!("aggregation @{} has no value that a program can use", agg.name);
+                let d = Diagnostic::error(tags::D_OP_DYN, span, message);
+                self.report(d.help("print it with printa(), or assign it the result of an aggregating function"))
+            }
+            ExprKind::Macro(m) => self.err(tags::D_MACRO_UNDEF, span, format!("macro ${} has no value", m.name)),
+            ExprKind::Call { name, args } => self.call(name, args, span),
+            ExprKind::Index { base, keys } => self.index(base, keys, span),
+            ExprKind::Member { base, member } => {
+                let base = self.expr(base)?;
+                self.access(base, false, member, span)
+            }
+            ExprKind::Arrow { base, member } => {
+                let base = self.expr(base)?;
+                self.access(base, true, member, span)
+            }
+            ExprKind::Unary { op, operand } => match op {
+                UnaryOp::Deref => {
+                    let e = self.expr(operand)?;
+                    self.deref(e, span)
+                }
+                UnaryOp::AddrOf => {
+                    let e = self.expr(operand)?;
+                    self.address_of(e, span)
+                }
+                UnaryOp::PreInc | UnaryOp::PreDec | UnaryOp::PostInc | UnaryOp::PostDec => {
+                    let long = self.named_int("int64_t");
+                    let target = self.target(operand, Some(long), op.text())?;
+                    self.step(*op, target, span)
+                }
+                _ => {
+                    let e = self.expr(operand)?;
+                    self.unary(*op, e, span)
+                }
+            },
+            ExprKind::Binary { op, op_span, left, right } => {
+                let a = self.expr(left);
+                let b = self.expr(right);
+                self.binary(*op, *op_span, a?, b?, span)
+            }
+            ExprKind::Assign { op, op_span, target, value } => self.assign(*op, *op_span, target, value, span),
+            ExprKind::Ternary { cond, then, otherwise } => {
+                let (c, a, b) = (self.expr(cond), self.expr(then), self.expr(otherwise));
+                self.ternary(c?, a?, b?, span)
+            }
+            ExprKind::Comma { left, right } => {
+                let (a, b) = (self.expr(left)?, self.expr(right)?);
+                let ty = b.ty;
+                Ok(TExpr { kind: TKind::Comma(Box::new(a), Box::new(b)), ty, span })
+            }
+            ExprKind::Cast { ty, operand } => {
+                let userland = ty.specs.quals.is_userland;
+                let to = self.type_name(ty)?;
+                let e = self.expr(operand)?;
+                self.cast(to, userland, e, span)
+            }
+            ExprKind::SizeofExpr(operand) => {
+                let e = self.expr(operand)?;
+                if matches!(e.kind, TKind::Object(_, _, Some(_))) {
+                    return self.err(tags::D_SIZEOF_BITFIELD, span, "a bit-field has no size in bytes");
+                }
+                self.sizeof(e.ty, span)
+            }
+            ExprKind::SizeofType(ty) => {
+                let ty = self.type_name(ty)?;
+                self.sizeof(ty, span)
+            }
+            ExprKind::Stringof(operand) => {
+                let e = self.expr(operand)?;
+                self.stringof(e, span)
+            }
+            ExprKind::Offsetof { ty, members } => {
+                let ty = self.type_name(ty)?;
+                self.offsetof(ty, members, span)
+            }
+            ExprKind::Xlate { .. } => self.unsupported(span, "translators (`xlate`) are"),
+            ExprKind::Error => Err(super::Reported),
+        }
+    }
+
+    fn stringof(&mut self, e: TExpr, span: Span) -> Res<TExpr> {
+        let ty = e.ty;
+        let string = self.basic.string;
+        let array = matches!(self.class(ty), Class::Array(..));
+        if let Some(s) = if self.is_stringlike(ty) { self.as_string(e.clone())? } else { None } {
+            return Ok(TExpr { span, ..s });
+        }
+        match self.scalar(e) {
+            Some(addr) if !array => {
+                let space = match self.class(addr.ty) {
+                    Class::Pointer(_, space) => space,
+                    _ => Space::Kernel,
+                };
+                self.needs_process(space, span)?;
+                let kind = TKind::ReadStr { addr: Box::new(addr), space, max: None, len: None };
+                Ok(TExpr { kind, ty: string, span })
+            }
+            _ => {
+                let message = format!("`stringof` cannot make a string of a value of type `{}`", self.name(ty));
+                self.err(tags::D_STRINGOF_TYPE, span, message)
+            }
+        }
+    }
+
+    fn ident(&mut self, name: &str, span: Span) -> Res<TExpr> {
+        match self.globals.get(name) {
+            Some(Entity::Poison) => return Err(super::Reported),
+            Some(_) => return self.variable(Scope::Global, name, span),
+            None => {}
+        }
+        if let Some(&inline) = self.inlines.get(name) {
+            return self.expand_inline(inline, span);
+        }
+        if let Some(&(value, ty)) = self.enumerators.get(name) {
+            return Ok(TExpr::int(value, ty, span));
+        }
+        match self.builtin(name, span) {
+            Some(value) => value,
+            None => self.undefined(name, span),
+        }
+    }
+
+    fn expand_inline(&mut self, inline: &'a ast::Inline, span: Span) -> Res<TExpr> {
+        if self.inline_depth >= INLINE_DEPTH {
+            return self.err(tags::D_UNKNOWN, span, "inline definitions use each other without end");
+        }
+        self.inline_depth += 1;
+        let value = self.inline_value(inline);
+        self.inline_depth -= 1;
+        // Mistakes in it were reported where it was defined; here it stands for its value.
+        Ok(TExpr { span, ..value? })
+    }
+
+    fn space_of(&mut self, scope: Scope) -> &mut std::collections::HashMap<String, Entity> {
+        match scope {
+            Scope::Global => &mut self.globals,
+            Scope::Thread => &mut self.threads,
+            Scope::Clause => &mut self.locals,
+        }
+    }
+
+    /// A variable's value.
+    fn variable(&mut self, scope: Scope, name: &str, span: Span) -> Res<TExpr> {
+        let shown = full_name(scope, name);
+        match self.space_of(scope).get(name).copied() {
+            Some(Entity::Var(v)) => {
+                let ty = self.vars[v as usize].ty;
+                Ok(TExpr { kind: TKind::Var(VarId(v)), ty, span })
+            }
+            Some(Entity::Array(_)) => {
+                let message = format!("`{shown}` is an associative array: it needs a key, as in `{shown}[…]`");
+                self.err(tags::D_IDENT_BADREF, span, message)
+            }
+            Some(Entity::Poison) => Err(super::Reported),
+            None => {
+                let found = near(name, self.space_of(scope).keys().map(String::as_str)).map(|n| full_name(scope, n));
+                let message = format!("`{shown}` is used, but nothing before it declares or assigns it");
+                let d = Diagnostic::error(tags::D_VAR_UNDEF, span, message);
+                self.report(match found {
+                    Some(n) => d.suggest(span, n.clone(), format!("use `{n}`")),
+                    None => d,
+                })
+            }
+        }
+    }
+
+    /// Something that can be assigned to. A variable that is not there yet is made with the type `implicit`.
+    pub(super) fn target(&mut self, e: &Expr, implicit: Option<TypeId>, op: &str) -> Res<TExpr> {
+        let (scope, name) = match &e.kind {
+            ExprKind::Ident(name) => (Scope::Global, name.as_str()),
+            ExprKind::SelfVar(name) => (Scope::Thread, name.text.as_str()),
+            ExprKind::ThisVar(name) => (Scope::Clause, name.text.as_str()),
+            ExprKind::Index { base, keys } => {
+                let (scope, name) = match &base.kind {
+                    ExprKind::Ident(name) => (Scope::Global, name),
+                    ExprKind::SelfVar(name) => (Scope::Thread, &name.text),
+                    ExprKind::ThisVar(name) => (Scope::Clause, &name.text),
+                    _ => return self.not_assignable(e, op),
+                };
+                return self.element(scope, name, base.span, keys, e.span, implicit, op);
+            }
+            _ => return self.not_assignable(e, op),
+        };
+        if self.space_of(scope).contains_key(name) {
+            return self.variable(scope, name, e.span);
+        }
+        if scope == Scope::Global {
+            self.writable(name, e.span, op)?;
+        }
+        match implicit {
+            Some(ty) => {
+                let var = self.add_var(scope, name, ty, e.span)?;
+                Ok(TExpr { kind: TKind::Var(var), ty: self.vars[var.0 as usize].ty, span: e.span })
+            }
+            None => {
+                self.space_of(scope).insert(name.to_string(), Entity::Poison);
+                Err(super::Reported)
+            }
+        }
+    }
+
+    /// Names that stand for something which is no variable of the program.
+    fn writable(&mut self, name: &str, span: Span, op: &str) -> Res<()> {
+        if self.inlines.contains_key(name) || self.enumerators.contains_key(name) {
+            let message = format!("operator `{op}` needs a variable: `{name}` is a constant");
+            return self.err(tags::D_OP_LVAL, span, message);
+        }
+        if super::names::VARIABLES.contains(&name) {
+            let message = format!("operator `{op}` needs a variable of the program: `{name}` is built in");
+            return self.err(tags::D_OP_WRITE, span, message);
+        }
+        match self.builtin(name, span) {
+            Some(Err(r)) => Err(r),
+            _ => Ok(()),
+        }
+    }
+
+    fn not_assignable<T>(&mut self, e: &Expr, op: &str) -> Res<T> {
+        let value = self.expr(e)?;
+        if matches!(value.kind, TKind::Object(..)) {
+            let d = Diagnostic::error(tags::D_OP_LVAL, e.span, "memory cannot be written to by this version");
+            return self.report(d);
+        }
+        let message = format!("operator `{op}` needs something that can be assigned to: a variable or an element");
+        self.err(tags::D_OP_LVAL, e.span, message)
+    }
+
+    /// Makes a variable.
+    pub(super) fn add_var(&mut self, scope: Scope, name: &str, ty: TypeId, span: Span) -> Res<VarId> {
+        let shown = full_name(scope, name);
+        let ty = match self.class_complete(ty) {
+            Class::Int(..) | Class::Pointer(..) | Class::String => ty,
+            Class::Void => {
+                self.space_of(scope).insert(name.to_string(), Entity::Poison);
+                return self.err(tags::D_DECL_VOIDOBJ, span, format!("`{shown}` cannot have the type `void`"));
+            }
+            Class::Forward => {
+                self.space_of(scope).insert(name.to_string(), Entity::Poison);
+                let message = format!("`{shown}` has the type `{}`, whose definition is not known", self.name(ty));
+                return self.err(tags::D_DECL_INCOMPLETE, span, message);
+            }
+            _ => {
+                self.space_of(scope).insert(name.to_string(), Entity::Poison);
+                let what = format!("variables of type `{}` are", self.name(ty));
+                return self.unsupported(span, &what);
+            }
+        };
+        let id = self.vars.len() as u32;
+        self.vars.push(VarInfo { name: name.to_string(), scope, ty, added: false, span });
+        self.space_of(scope).insert(name.to_string(), Entity::Var(id));
+        Ok(VarId(id))
+    }
+
+    fn assign(
+        &mut self,
+        op: Option<ast::BinaryOp>,
+        op_span: Span,
+        target: &Expr,
+        value: &Expr,
+        span: Span,
+    ) -> Res<TExpr> {
+        if let ExprKind::Aggregation(agg) = &target.kind {
+            let message = format!("@{} can only be assigned to by a statement of its own, with `=`", agg.name);
+            return self.err(tags::D_AGG_FUNC, op_span, message);
+        }
+        let value_checked = self.expr(value);
+        let text = op.map_or("=".to_string(), |op| format!("{}=", op.text()));
+        let implicit = match (&value_checked, op) {
+            (Ok(_), Some(_)) => Some(self.named_int("int64_t")),
+            (Ok(v), None) => Some(self.implicit_type(v)),
+            (Err(_), _) => None,
+        };
+        let target = self.target(target, implicit, &text)?;
+        let value = value_checked?;
+        if let Some(op) = op {
+            return self.compound(op, op_span, target, value, span);
+        }
+        self.fit_space(&target, &value)?;
+        let ty = match &target.kind {
+            TKind::Var(v) => self.vars[v.0 as usize].ty,
+            _ => target.ty,
+        };
+        let from = value.ty;
+        if self.class(from) == Class::Void {
+            return self.err(tags::D_OP_ACT, value.span, "a `void` value cannot be assigned");
+        }
+        let Some(value) = self.assign_to(ty, value)? else { return self.incompatible(op_span, ty, "=", from) };
+        Ok(TExpr { kind: TKind::Assign { target: Box::new(target), value: Box::new(value), add: None }, ty, span })
+    }
+
+    /// The type that a variable gets from the first value assigned to it.
+    fn implicit_type(&mut self, value: &TExpr) -> TypeId {
+        match self.class(value.ty) {
+            Class::Array(of, _) if self.is_char(of) => self.basic.string,
+            Class::Array(of, _) => {
+                let space = match &value.kind {
+                    TKind::Object(_, space, _) => *space,
+                    _ => Space::Kernel,
+                };
+                self.types.pointer(of, space)
+            }
+            _ => value.ty,
+        }
+    }
+
+    /// Whose memory a declared pointer variable points into shows when it is first assigned a pointer.
+    fn fit_space(&mut self, target: &TExpr, value: &TExpr) -> Res<()> {
+        let value = self.decay(value.clone());
+        let Class::Pointer(_, space) = self.class(value.ty) else { return Ok(()) };
+        let local = match &target.kind {
+            TKind::Var(v) => self.vars[v.0 as usize].scope == Scope::Clause,
+            _ => false,
+        };
+        if space == Space::Scratch && !local {
+            let d = Diagnostic::error(
+                tags::D_ALLOCA_INCOMPAT,
+                value.span,
+                "a pointer to scratch memory is good for one firing only and cannot be kept in this variable",
+            );
+            return self.report(d.help("keep it in a `this->` variable, or keep the value it points to"));
+        }
+        if let TKind::Var(v) = target.kind
+            && self.flexible.remove(&v.0)
+            && let Class::Pointer(to, _) = self.class(self.vars[v.0 as usize].ty)
+        {
+            self.vars[v.0 as usize].ty = self.types.pointer(to, space);
+        }
+        Ok(())
+    }
+
+    /// `a[k]`, `p[i]`, `args[n]`
+    fn index(&mut self, base: &Expr, keys: &[Expr], span: Span) -> Res<TExpr> {
+        let (scope, name) = match &base.kind {
+            ExprKind::Ident(name) if name == "args" => return self.args(keys, span),
+            ExprKind::Ident(name) => (Scope::Global, name),
+            ExprKind::SelfVar(name) => (Scope::Thread, &name.text),
+            ExprKind::ThisVar(name) => (Scope::Clause, &name.text),
+            ExprKind::Aggregation(agg) => {
+                let message = format!("@{} has one list of keys only", agg.name);
+                return self.err(tags::D_AGG_MDIM, span, message);
+            }
+            _ => {
+                let base = self.expr(base)?;
+                return self.subscripts(base, keys, span);
+            }
+        };
+        let known = self.space_of(scope).get(name).copied();
+        let other = scope == Scope::Global
+            && (self.inlines.contains_key(name)
+                || self.enumerators.contains_key(name)
+                || super::names::VARIABLES.contains(&name.as_str()));
+        match known {
+            Some(Entity::Var(_)) => {
+                let value = self.variable(scope, name, base.span)?;
+                self.subscripts(value, keys, span)
+            }
+            None if other => {
+                let value = self.expr(base)?;
+                self.subscripts(value, keys, span)
+            }
+            _ => self.element(scope, name, base.span, keys, span, None, "[]"),
+        }
+    }
+
+    fn subscripts(&mut self, base: TExpr, keys: &[Expr], span: Span) -> Res<TExpr> {
+        let [key] = keys else {
+            let message = format!("a value of type `{}` takes one index, not {}", self.name(base.ty), keys.len());
+            return self.err(tags::D_ARR_BADREF, span, message);
+        };
+        if !matches!(self.class(base.ty), Class::Pointer(..) | Class::Array(..) | Class::String) {
+            let message = format!("a value of type `{}` is no array", self.name(base.ty));
+            return self.err(tags::D_ARR_BADREF, base.span, message);
+        }
+        let key = self.expr(key)?;
+        self.subscript(base, key, span)
+    }
+
+    /// An element of an associative array, which is made if `implicit` gives a type and it is not there.
+    #[allow(clippy::too_many_arguments)]
+    fn element(
+        &mut self,
+        scope: Scope,
+        name: &str,
+        base_span: Span,
+        keys: &[Expr],
+        span: Span,
+        implicit: Option<TypeId>,
+        op: &str,
+    ) -> Res<TExpr> {
+        let shown = full_name(scope, name);
+        let mut values = Vec::new();
+        for key in keys {
+            values.push(self.expr(key));
+        }
+        let values: Vec<TExpr> = values.into_iter().collect::<Res<_>>()?;
+        let array = match self.space_of(scope).get(name).copied() {
+            Some(Entity::Array(a)) => a,
+            Some(Entity::Poison) => return Err(super::Reported),
+            Some(Entity::Var(_)) => {
+                let value = self.variable(scope, name, base_span)?;
+                if op == "=" || op.ends_with('=') && op != "[]" || matches!(op, "++" | "--") {
+                    if self.class(value.ty) == Class::String || matches!(self.class(value.ty), Class::Int(..)) {
+                        let message = format!("`{shown}` is a variable, not an associative array");
+                        return self.err(tags::D_IDENT_BADREF, base_span, message);
+                    }
+                    return self.err(tags::D_OP_LVAL, span, "memory cannot be written to by this version");
+                }
+                return self.subscripts(value, keys, span);
+            }
+            None => {
+                if scope == Scope::Clause {
+                    let message = format!("`{shown}`: clause-local variables cannot be associative arrays");
+                    return self.err(tags::D_ARR_LOCAL, base_span, message);
+                }
+                if scope == Scope::Global {
+                    self.writable(name, base_span, op)?;
+                }
+                let Some(ty) = implicit else {
+                    if op == "=" {
+                        // The value was wrong, which has been said.
+                        self.space_of(scope).insert(name.to_string(), Entity::Poison);
+                        return Err(super::Reported);
+                    }
+                    let tag = if scope == Scope::Global { tags::D_IDENT_UNDEF } else { tags::D_VAR_UNDEF };
+                    let found =
+                        near(name, self.space_of(scope).keys().map(String::as_str)).map(|n| full_name(scope, n));
+                    let message = format!("`{shown}` is used, but nothing before it declares or assigns it");
+                    let d = Diagnostic::error(tag, base_span, message);
+                    return self.report(match found {
+                        Some(n) => d.suggest(base_span, n.clone(), format!("use `{n}`")),
+                        None => d,
+                    });
+                };
+                let key = self.key_types(&values, &shown)?;
+                self.add_array(scope, name, key, ty, false, base_span)?
+            }
+        };
+        let info = self.arrays[array as usize].clone();
+        let key = self.fit_key(values, &info.key, info.declared, &shown, span)?;
+        Ok(TExpr { kind: TKind::Elem(ArrayId(array), key), ty: info.ty, span })
+    }
+
+    /// Makes an associative array.
+    pub(super) fn add_array(
+        &mut self,
+        scope: Scope,
+        name: &str,
+        key: Vec<TypeId>,
+        ty: TypeId,
+        declared: bool,
+        span: Span,
+    ) -> Res<u32> {
+        if !matches!(self.class_complete(ty), Class::Int(..) | Class::Pointer(..) | Class::String) {
+            self.space_of(scope).insert(name.to_string(), Entity::Poison);
+            let what = format!("associative arrays with elements of type `{}` are", self.name(ty));
+            return self.unsupported(span, &what);
+        }
+        let id = self.arrays.len() as u32;
+        self.arrays.push(ArrayInfo { name: name.to_string(), scope, key, ty, added: false, declared, span });
+        self.space_of(scope).insert(name.to_string(), Entity::Array(id));
+        Ok(id)
+    }
+
+    /// The types that a key gives its members, once each is seen to be fit for one.
+    pub(super) fn key_types(&mut self, key: &[TExpr], shown: &str) -> Res<Vec<TypeId>> {
+        let mut types = Vec::new();
+        for (i, e) in key.iter().enumerate() {
+            let stringlike = matches!(self.class(e.ty), Class::Array(of, _) if self.is_char(of));
+            types.push(match self.class(e.ty) {
+                Class::Int(..) | Class::Pointer(..) | Class::String => e.ty,
+                _ if stringlike => self.basic.string,
+                _ => {
+                    let message = format!(
+                        "a value of type `{}` cannot be member {} of a key of `{shown}`",
+                        self.name(e.ty),
+                        i + 1
+                    );
+                    return self.err(tags::D_KEY_TYPE, e.span, message);
+                }
+            });
+        }
+        Ok(types)
+    }
+
+    /// Checks a key against the types of its members, and converts it where these were declared.
+    pub(super) fn fit_key(
+        &mut self,
+        key: Vec<TExpr>,
+        types: &[TypeId],
+        declared: bool,
+        shown: &str,
+        span: Span,
+    ) -> Res<Vec<TExpr>> {
+        self.key_types(&key, shown)?;
+        if key.len() != types.len() {
+            let s = if types.len() == 1 { "" } else { "s" };
+            let message = format!("a key of `{shown}` has {} member{s}, not {}", types.len(), key.len());
+            return self.err(tags::D_PROTO_LEN, span, message);
+        }
+        let mut fitted = Vec::new();
+        for (i, (e, &ty)) in key.into_iter().zip(types).enumerate() {
+            let (from, at) = (e.ty, e.span);
+            let e = self.decay_unless_chars(e);
+            let value = match (self.class(ty), self.class(e.ty)) {
+                (Class::String, _) => self.as_string(e)?,
+                (Class::Int(..), Class::Int(..)) if declared => Some(self.convert(e, ty)),
+                (Class::Int(..) | Class::Pointer(..), Class::Int(..) | Class::Pointer(..)) => Some(e),
+                _ => None,
+            };
+            let Some(value) = value else {
+                let message = format!(
+                    "member {} of a key of `{shown}` has the type `{}`, not `{}`",
+                    i + 1,
+                    self.name(ty),
+                    self.name(from)
+                );
+                return self.err(tags::D_PROTO_ARG, at, message);
+            };
+            fitted.push(value);
+        }
+        Ok(fitted)
+    }
+
+    fn decay_unless_chars(&mut self, e: TExpr) -> TExpr {
+        if self.is_stringlike(e.ty) { e } else { self.decay(e) }
+    }
+
+    /// `args[n]`
+    fn args(&mut self, keys: &[Expr], span: Span) -> Res<TExpr> {
+        let [key] = keys else {
+            return self.err(tags::D_PROTO_LEN, span, format!("`args` takes one index, not {}", keys.len()));
+        };
+        let index = self.expr(key)?;
+        let Some(n) = self.constant(&index).filter(|_| self.is_int(&index)) else {
+            return self.err(tags::D_PROTO_ARG, key.span, "the index of `args` must be an integer constant");
+        };
+        if !self.cx.in_clause {
+            return self.err(tags::D_ARGS_NONE, span, "a probe's arguments exist in clauses only");
+        }
+        let (Some(signature), Some(probe)) = (self.cx.signature, self.cx.probe) else {
+            // A clause without probes: nothing is known about its arguments.
+            return Err(super::Reported);
+        };
+        let Some(arg) = usize::try_from(n).ok().and_then(|n| signature.args.get(n)) else {
+            let count = signature.args.len();
+            let has = match count {
+                0 => "no typed arguments".to_string(),
+                1 => "one typed argument".to_string(),
+                _ => format!("{count} typed arguments"),
+            };
+            let d = Diagnostic::error(
+                tags::D_ARGS_IDX,
+                span,
+                format!("args[{n}] does not exist: probe {} has {has}", probe.probe.desc),
+            );
+            return self.report(d.help("the raw values are arg0, arg1, …; `-lv` lists the arguments of a probe"));
+        };
+        if let Location::None(why) = &arg.location {
+            let name = if arg.name.is_empty() { String::new() } else { format!(" ({})", arg.name) };
+            let message = format!("args[{n}]{name} of probe {} is not available: {why}", probe.probe.desc);
+            return self.err(tags::D_ARGS_TYPE, span, message);
+        }
+        let ty = arg.ty;
+        let n = n as u32;
+        let space = space_of_location(&arg.location);
+        match self.class_complete(ty) {
+            Class::Int(..) | Class::Pointer(..) => Ok(TExpr { kind: TKind::Arg(n), ty, span }),
+            Class::String => {
+                let ulong = self.basic.ulong;
+                let addr = Box::new(TExpr { kind: TKind::Arg(n), ty: ulong, span });
+                Ok(TExpr { kind: TKind::ReadStr { addr, space, max: None, len: None }, ty, span })
+            }
+            Class::Array(..) | Class::Struct => {
+                let pointer = self.types.pointer(ty, space);
+                let addr = TExpr { kind: TKind::Arg(n), ty: pointer, span };
+                self.object(addr, space, ty, None, span)
+            }
+            Class::Float => self.unsupported(span, &format!("args[{n}] is floating-point: such values are")),
+            Class::Void | Class::Func | Class::Forward => {
+                let message = format!("args[{n}] of probe {} has no type that is known here", probe.probe.desc);
+                self.err(tags::D_ARGS_TYPE, span, message)
+            }
+        }
+    }
+
+    fn symbol(&mut self, symbol: &ast::Symbol, span: Span) -> Res<TExpr> {
+        if symbol.scope.starts_with("pid") {
+            return self.unsupported(span, "symbols of processes are");
+        }
+        let shown = format!("{}`{}", symbol.scope, symbol.name);
+        match self.env.kernel_symbol(&symbol.scope, &symbol.name, &mut self.types) {
+            Some((address, Some(ty))) => {
+                let pointer = self.types.pointer(ty, Space::Kernel);
+                let addr = TExpr::int(address as i64, pointer, span);
+                match self.class_complete(ty) {
+                    Class::Func => Ok(addr),
+                    Class::Forward | Class::Void => {
+                        let message = format!("the type of kernel symbol {shown} is not known");
+                        self.err(tags::D_SYM_NOTYPES, span, message)
+                    }
+                    _ => self.object(addr, Space::Kernel, ty, None, span),
+                }
+            }
+            Some((_, None)) => {
+                let message = format!("the kernel does not tell the type of its symbol {shown}");
+                let d = Diagnostic::error(tags::D_SYM_NOTYPES, span, message);
+                self.report(d.help(format!(
+                    "give it one: `*(int *)&{shown}` is not possible, use the address from /proc/kallsyms"
+                )))
+            }
+            None => self.err(tags::D_IDENT_UNDEF, span, format!("there is no kernel symbol {shown}")),
+        }
+    }
+
+    /// A call where a value is wanted.
+    fn call(&mut self, name: &ast::Name, args: &[Expr], span: Span) -> Res<TExpr> {
+        let Some(func) = function(&name.text) else { return self.no_function(name) };
+        match func.kind {
+            FuncKind::Subroutine => {
+                self.count_args(&func, args.len(), span)?;
+                let values: Vec<TExpr> =
+                    args.iter().map(|a| self.expr(a)).collect::<Vec<_>>().into_iter().collect::<Res<_>>()?;
+                self.subroutine(func.name, values, span)
+            }
+            FuncKind::Action => {
+                let message =
+                    format!("`{}` is an action and has no value: it must be a statement of its own", func.name);
+                self.err(tags::D_OP_ACT, span, message)
+            }
+            FuncKind::Aggregating => {
+                let message =
+                    format!("`{}` is an aggregating function: it can only be assigned to an aggregation", func.name);
+                let d = Diagnostic::error(tags::D_FUNC_IDKIND, span, message);
+                self.report(d.help(format!("write `@a = {}(…);`", func.name)))
+            }
+            FuncKind::Missing => self.missing_function(name),
+        }
+    }
+
+    pub(super) fn missing_function<T>(&mut self, name: &ast::Name) -> Res<T> {
+        let message = format!("`{}` is not supported by this version", name.text);
+        self.err(tags::D_FUNC_UNDEF, name.span, message)
+    }
+
+    pub(super) fn no_function<T>(&mut self, name: &ast::Name) -> Res<T> {
+        let text = &name.text;
+        if self.globals.contains_key(text)
+            || self.inlines.contains_key(text)
+            || super::names::VARIABLES.contains(&text.as_str())
+        {
+            let message = format!("`{text}` is a variable and cannot be called");
+            return self.err(tags::D_FUNC_IDKIND, name.span, message);
+        }
+        let d = Diagnostic::error(tags::D_FUNC_UNDEF, name.span, format!("there is no function `{text}`"));
+        self.report(match near(text, super::names::FUNCTIONS.iter().map(|f| f.name)) {
+            Some(n) => d.suggest(name.span, n, format!("use `{n}`")),
+            None => d,
+        })
+    }
+
+    fn subroutine(&mut self, name: &'static str, mut args: Vec<TExpr>, span: Span) -> Res<TExpr> {
+        let string = self.basic.string;
+        match name {
+            "copyin" | "copyinstr" => {
+                for i in 0..args.len() {
+                    let e = args[i].clone();
+                    let (ty, at) = (e.ty, e.span);
+                    // An address may be a string's only by mistake: `copyinstr(execname)`.
+                    let scalar = if self.class(ty) == Class::String { None } else { self.scalar(e) };
+                    match scalar {
+                        Some(e) => args[i] = e,
+                        None => return self.bad_arg(name, i, if i == 0 { "uintptr_t" } else { "size_t" }, ty, at),
+                    }
+                }
+                self.needs_process(Space::User, span)?;
+                let mut args = args.into_iter();
+                let (Some(addr), len) = (args.next(), args.next()) else { return Err(super::Reported) };
+                let (addr, len) = (Box::new(addr), len.map(Box::new));
+                match (name, len) {
+                    ("copyin", Some(len)) => {
+                        if let Some(n) = self.constant(&len)
+                            && (n <= 0 || n as u64 > self.options.scratchsize)
+                        {
+                            let message =
+                                format!("copyin() of {n} bytes: scratch memory has {} bytes", self.options.scratchsize);
+                            let d = Diagnostic::error(tags::D_ALLOCA_SIZE, len.span, message);
+                            return self.report(d.help("set the option `scratchsize` to a higher value"));
+                        }
+                        let void = self.basic.void;
+                        let ty = self.types.pointer(void, Space::Scratch);
+                        Ok(TExpr { kind: TKind::CopyIn(addr, len), ty, span })
+                    }
+                    (_, max) => {
+                        let kind = TKind::ReadStr { addr, space: Space::User, max, len: None };
+                        Ok(TExpr { kind, ty: string, span })
+                    }
+                }
+            }
+            _ => {
+                let mut strings = Vec::new();
+                for (i, e) in args.into_iter().enumerate() {
+                    let (ty, at) = (e.ty, e.span);
+                    match self.as_string(e)? {
+                        Some(e) => strings.push(Box::new(e)),
+                        None => return self.bad_arg(name, i, "string", ty, at),
+                    }
+                }
+                let mut strings = strings.into_iter();
+                match (strings.next(), strings.next()) {
+                    (Some(a), Some(b)) => Ok(TExpr { kind: TKind::StrJoin(a, b), ty: string, span }),
+                    (Some(a), None) => {
+                        let ty = self.named_int("size_t");
+                        Ok(TExpr { kind: TKind::StrLen(a), ty, span })
+                    }
+                    _ => Err(super::Reported),
+                }
+            }
+        }
+    }
+
+    pub(super) fn bad_arg<T>(&mut self, func: &str, i: usize, wanted: &str, ty: TypeId, span: Span) -> Res<T> {
+        let message = format!("argument {} of {func}() must be {wanted}, not `{}`", i + 1, self.name(ty));
+        self.err(tags::D_PROTO_ARG, span, message)
+    }
+
+    pub(super) fn count_args(&mut self, func: &super::names::Func, count: usize, span: Span) -> Res<()> {
+        if (func.least..=func.most).contains(&count) {
+            return Ok(());
+        }
+        let plural = |n: usize| if n == 1 { "argument" } else { "arguments" };
+        let wanted = match (func.least, func.most) {
+            (a, b) if a == b => format!("{a} {}", plural(a)),
+            (a, usize::MAX) => format!("at least {a} {}", plural(a)),
+            (a, b) => format!("{a} to {b} arguments"),
+        };
+        self.err(tags::D_PROTO_LEN, span, format!("{}() takes {wanted}, not {count}", func.name))
+    }
+}
+
+/// A variable's name as it is written.
+pub(super) fn full_name(scope: Scope, name: &str) -> String {
+    match scope {
+        Scope::Global => name.to_string(),
+        Scope::Thread => format!("self->{name}"),
+        Scope::Clause => format!("this->{name}"),
+    }
+}
+
+/// Whose memory an object is in whose address a location gives.
+fn space_of_location(location: &Location) -> Space {
+    match location {
+        Location::Memory { space, .. } => *space,
+        Location::Address { base, .. } => space_of_location(base),
+        _ => Space::Kernel,
+    }
+}

@@ -1,0 +1,224 @@
+//! Objects in memory: members, elements, dereferences, addresses.
+
+use super::conv::Class;
+use super::tree::*;
+use super::{Checker, Res};
+use probity_ir::{BinOp, Member, Space, TypeId, TypeKind};
+use probity_syntax::ast::{self, BinaryOp};
+use probity_syntax::{Diagnostic, Span, near, tags};
+
+impl Checker<'_> {
+    /// The member of a struct by name, through anonymous ones, with its offset from the start of `ty`.
+    pub(super) fn find_member(&mut self, ty: TypeId, name: &str) -> Option<Member> {
+        self.find_member_at(ty, name, 0)
+    }
+
+    fn find_member_at(&mut self, ty: TypeId, name: &str, depth: u32) -> Option<Member> {
+        self.complete(ty);
+        let TypeKind::Struct { members, .. } = self.types.get(self.types.resolve(ty)) else { return None };
+        if let Some(m) = members.iter().find(|m| m.name == name && !name.is_empty()) {
+            return Some(m.clone());
+        }
+        let anonymous: Vec<(TypeId, u32)> =
+            members.iter().filter(|m| m.name.is_empty()).map(|m| (m.ty, m.bit_offset)).collect();
+        // A table from foreign data may nest without end.
+        if depth > 32 {
+            return None;
+        }
+        anonymous.into_iter().find_map(|(inner, offset)| {
+            let mut m = self.find_member_at(inner, name, depth + 1)?;
+            m.bit_offset = m.bit_offset.checked_add(offset)?;
+            Some(m)
+        })
+    }
+
+    pub(super) fn member(&mut self, ty: TypeId, name: &ast::Name) -> Res<Member> {
+        if let Some(m) = self.find_member(ty, &name.text) {
+            return Ok(m);
+        }
+        let mut names = Vec::new();
+        self.member_names(ty, &mut names, 0);
+        let message = format!("`{}` has no member `{}`", self.name(ty), name.text);
+        let d = Diagnostic::error(tags::D_TYPE_MEMBER, name.span, message);
+        let d = match near(&name.text, names.iter().map(String::as_str)) {
+            Some(near) => d.suggest(name.span, near, format!("use `{near}`")),
+            None => d,
+        };
+        self.report(d)
+    }
+
+    fn member_names(&self, ty: TypeId, names: &mut Vec<String>, depth: u32) {
+        let TypeKind::Struct { members, .. } = self.types.get(self.types.resolve(ty)) else { return };
+        for m in members {
+            if !m.name.is_empty() {
+                names.push(m.name.clone());
+            } else if depth < 32 {
+                self.member_names(m.ty, names, depth + 1);
+            }
+        }
+    }
+
+    /// The object of type `ty` at an address.
+    pub(super) fn object(
+        &mut self,
+        addr: TExpr,
+        space: Space,
+        ty: TypeId,
+        bits: Option<Bits>,
+        span: Span,
+    ) -> Res<TExpr> {
+        self.needs_process(space, span)?;
+        // What user memory, or a copy of it, holds are user pointers, whatever the declaration can say.
+        let ty = match self.class(ty) {
+            Class::Pointer(to, Space::Kernel) if space != Space::Kernel => self.types.pointer(to, Space::User),
+            _ => ty,
+        };
+        if self.is_float(ty) {
+            return self.unsupported(span, "floating-point values are");
+        }
+        Ok(TExpr { kind: TKind::Object(Box::new(addr), space, bits), ty, span })
+    }
+
+    /// `base.m` and `base->m`
+    pub(super) fn access(&mut self, base: TExpr, arrow: bool, name: &ast::Name, span: Span) -> Res<TExpr> {
+        let (addr, space, ty) = if arrow {
+            let base = self.decay(base);
+            match self.class(base.ty) {
+                Class::Pointer(to, space) => (base, space, to),
+                _ => {
+                    let message = format!("operator `->` needs a pointer, not `{}`", self.name(base.ty));
+                    return self.err(tags::D_OP_PTR, span, message);
+                }
+            }
+        } else {
+            let ty = base.ty;
+            match (self.class_complete(ty), base.kind) {
+                (Class::Struct, TKind::Object(addr, space, _)) => (*addr, space, ty),
+                (Class::Pointer(..), _) => {
+                    let message = format!("operator `.` needs a struct or union, not `{}`", self.name(ty));
+                    let d = Diagnostic::error(tags::D_OP_SOU, span, message);
+                    return self.report(d.help("use `->` to reach a member through a pointer"));
+                }
+                _ => {
+                    let message = format!("operator `.` needs a struct or union, not `{}`", self.name(ty));
+                    return self.err(tags::D_OP_SOU, span, message);
+                }
+            }
+        };
+        let op = if arrow { "->" } else { "." };
+        match self.class_complete(ty) {
+            Class::Struct => {}
+            Class::Forward => {
+                let message = format!("the members of `{}` are not known here", self.name(ty));
+                return self.err(tags::D_OP_INCOMPLETE, span, message);
+            }
+            _ => {
+                let message = format!("operator `{op}` needs a struct or union, not `{}`", self.name(ty));
+                return self.err(tags::D_OP_SOU, span, message);
+            }
+        }
+        let m = self.member(ty, name)?;
+        if m.bit_offset % 8 + m.bit_size > 64 {
+            return self.unsupported(span, "bit-fields that span more than 64 bits are");
+        }
+        let (offset, bits) = match m.bit_size {
+            0 => (m.bit_offset / 8, None),
+            size => (m.bit_offset / 8, Some(Bits { offset: m.bit_offset % 8, size })),
+        };
+        let at = self.offset(addr, i64::from(offset), span);
+        self.object(at, space, m.ty, bits, span)
+    }
+
+    /// An address some bytes further on. Offsets of nested members are added up here.
+    pub(super) fn offset(&mut self, addr: TExpr, by: i64, span: Span) -> TExpr {
+        let long = self.basic.long;
+        if by == 0 {
+            return addr;
+        }
+        let ty = addr.ty;
+        match addr.kind {
+            TKind::Int(v) => TExpr::int(v.wrapping_add(by), ty, span),
+            TKind::Bin(BinOp::Add, a, b) if matches!(b.kind, TKind::Int(_)) => {
+                let TKind::Int(v) = b.kind else { return *b };
+                let sum = TExpr::int(v.wrapping_add(by), long, span);
+                TExpr { kind: TKind::Bin(BinOp::Add, a, Box::new(sum)), ty, span }
+            }
+            kind => {
+                let base = TExpr { kind, ..addr };
+                let by = TExpr::int(by, long, span);
+                TExpr { kind: TKind::Bin(BinOp::Add, Box::new(base), Box::new(by)), ty, span }
+            }
+        }
+    }
+
+    /// `*e`
+    pub(super) fn deref(&mut self, e: TExpr, span: Span) -> Res<TExpr> {
+        let e = self.decay(e);
+        match self.class(e.ty) {
+            Class::Pointer(to, space) => match self.class_complete(to) {
+                Class::Void => {
+                    self.err(tags::D_DEREF_VOID, span, "cannot dereference a pointer to `void`: cast it first")
+                }
+                Class::Func => self.err(tags::D_DEREF_FUNC, span, "cannot dereference a pointer to a function"),
+                Class::Forward => {
+                    let message = format!("the definition of `{}` is not known here", self.name(to));
+                    self.err(tags::D_OP_INCOMPLETE, span, message)
+                }
+                Class::String => {
+                    let string = self.basic.string;
+                    self.needs_process(space, span)?;
+                    let kind = TKind::ReadStr { addr: Box::new(e), space, max: None, len: None };
+                    Ok(TExpr { kind, ty: string, span })
+                }
+                _ => self.object(e, space, to, None, span),
+            },
+            _ => {
+                let message = format!("cannot dereference a value of type `{}`: it is no pointer", self.name(e.ty));
+                self.err(tags::D_DEREF_NONPTR, span, message)
+            }
+        }
+    }
+
+    /// `p[i]`
+    pub(super) fn subscript(&mut self, base: TExpr, key: TExpr, span: Span) -> Res<TExpr> {
+        if let (Class::Array(_, len), Some(i)) = (self.class(base.ty), self.constant(&key))
+            && len > 0
+            && !(0..i64::from(len)).contains(&i)
+        {
+            let message = format!("index {i} is outside the array: it has {len} elements");
+            return self.err(tags::D_ARR_BOUNDS, key.span, message);
+        }
+        if self.class(base.ty) == Class::String {
+            return self.unsupported(span, "indexing a string is");
+        }
+        if !self.is_int(&key) {
+            let message = format!("an array's index must be an integer, not `{}`", self.name(key.ty));
+            return self.err(tags::D_OP_INT, key.span, message);
+        }
+        let base = self.decay(base);
+        if !matches!(self.class(base.ty), Class::Pointer(..)) {
+            let message = format!("a value of type `{}` cannot be indexed", self.name(base.ty));
+            return self.err(tags::D_ARR_BADREF, span, message);
+        }
+        let sum = self.binary(BinaryOp::Add, span, base, key, span)?;
+        self.deref(sum, span)
+    }
+
+    /// `&e`
+    pub(super) fn address_of(&mut self, e: TExpr, span: Span) -> Res<TExpr> {
+        match e.kind {
+            TKind::Object(_, _, Some(_)) => self.err(tags::D_ADDROF_BITFIELD, span, "a bit-field has no address"),
+            TKind::Object(addr, space, None) => {
+                let ty = self.types.pointer(e.ty, space);
+                Ok(TExpr { kind: addr.kind, ty, span })
+            }
+            TKind::Var(_)
+            | TKind::Elem(..)
+            | TKind::ProbePart(_)
+            | TKind::Comm
+            | TKind::Builtin(_)
+            | TKind::RawArg(_) => self.err(tags::D_ADDROF_VAR, span, "a variable of D has no address"),
+            _ => self.err(tags::D_ADDROF_LVAL, span, "the operand of `&` must be an object in memory"),
+        }
+    }
+}

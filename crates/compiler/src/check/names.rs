@@ -1,0 +1,224 @@
+//! The names that D itself gives: built-in variables, functions, and those of them that this version knows but cannot do.
+
+use super::tree::*;
+use super::{Checker, Res};
+use probity_ir::{Builtin, ProbePart, Space, TypeId};
+use probity_syntax::{Diagnostic, Span, near, tags};
+
+/// How a function may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FuncKind {
+    /// A statement of its own.
+    Action,
+    /// Has a value.
+    Subroutine,
+    /// Stands on the right of `@a = `.
+    Aggregating,
+    /// Known to DTrace, not to this version.
+    Missing,
+}
+
+/// A function: its name, kind, and how many arguments it takes.
+pub(super) struct Func {
+    pub name: &'static str,
+    pub kind: FuncKind,
+    pub least: usize,
+    pub most: usize,
+}
+
+const fn f(name: &'static str, kind: FuncKind, least: usize, most: usize) -> Func {
+    Func { name, kind, least, most }
+}
+
+const MANY: usize = usize::MAX;
+
+#[rustfmt::skip]
+pub(super) static FUNCTIONS: &[Func] = &[
+    f("trace", FuncKind::Action, 1, 1),
+    f("printf", FuncKind::Action, 1, MANY),
+    f("printa", FuncKind::Action, 1, MANY),
+    f("exit", FuncKind::Action, 1, 1),
+    f("clear", FuncKind::Action, 1, 1),
+    f("trunc", FuncKind::Action, 1, 2),
+    f("normalize", FuncKind::Action, 2, 2),
+    f("denormalize", FuncKind::Action, 1, 1),
+    f("copyin", FuncKind::Subroutine, 2, 2),
+    f("copyinstr", FuncKind::Subroutine, 1, 2),
+    f("strlen", FuncKind::Subroutine, 1, 1),
+    f("strjoin", FuncKind::Subroutine, 2, 2),
+    f("count", FuncKind::Aggregating, 0, 0),
+    f("sum", FuncKind::Aggregating, 1, 1),
+    f("min", FuncKind::Aggregating, 1, 1),
+    f("max", FuncKind::Aggregating, 1, 1),
+    f("avg", FuncKind::Aggregating, 1, 1),
+    f("stddev", FuncKind::Aggregating, 1, 1),
+    f("quantize", FuncKind::Aggregating, 1, 2),
+    f("lquantize", FuncKind::Aggregating, 3, 5),
+    f("llquantize", FuncKind::Aggregating, 4, 6),
+];
+
+/// Functions that DTrace or its relatives have and this version has not.
+#[rustfmt::skip]
+const MISSING: &[&str] = &[
+    "alloca", "basename", "bcopy", "breakpoint", "chill", "cleanpath", "commit", "copyinto", "copyout", "copyoutstr",
+    "d_path", "ddi_pathname", "dirname", "discard", "freopen", "ftruncate", "func", "getf", "getmajor", "getminor",
+    "htonl", "htonll", "htons", "index", "inet_ntoa", "inet_ntoa6", "inet_ntop", "json", "jstack", "link_ntop",
+    "lltostr", "mod", "msgdsize", "msgsize", "mutex_owned", "mutex_owner", "mutex_type_adaptive", "mutex_type_spin",
+    "ntohl", "ntohll", "ntohs", "panic", "pcap", "print", "progenyof", "raise", "rand", "return", "rindex",
+    "rw_iswriter", "rw_read_held", "rw_write_held", "setopt", "speculate", "speculation", "stack", "stop", "strchr",
+    "strip", "strrchr", "strstr", "strtok", "strtoll", "substr", "sym", "system", "tolower", "toupper", "tracemem",
+    "uaddr", "ufunc", "umod", "ustack", "usym",
+];
+
+/// Built-in variables that DTrace or its relatives have and this version has not.
+#[rustfmt::skip]
+const MISSING_VARS: &[&str] = &[
+    "chip", "curcpu", "curlwpsinfo", "curpsinfo", "cwd", "execargs", "fds", "ipl", "lgrp", "pset", "regs", "root",
+    "stackdepth", "uregs", "ustackdepth", "vmregs", "vtimestamp", "zonename", "stack", "ustack",
+];
+
+/// The built-in variables of this version, for suggestions.
+#[rustfmt::skip]
+pub(super) const VARIABLES: &[&str] = &[
+    "arg0", "arg1", "arg2", "arg3", "arg4", "arg5", "arg6", "arg7", "arg8", "arg9", "args", "caller", "cpu",
+    "curthread", "epid", "errno", "execname", "gid", "id", "pid", "ppid", "probefunc", "probemod", "probename",
+    "probeprov", "tid", "timestamp", "ucaller", "uid", "walltimestamp",
+];
+
+/// DTrace's names for integer types: name, size, signed.
+#[rustfmt::skip]
+pub(super) const INT_TYPES: &[(&str, u8, bool)] = &[
+    ("int8_t", 1, true), ("int16_t", 2, true), ("int32_t", 4, true), ("int64_t", 8, true),
+    ("uint8_t", 1, false), ("uint16_t", 2, false), ("uint32_t", 4, false), ("uint64_t", 8, false),
+    ("intptr_t", 8, true), ("uintptr_t", 8, false), ("size_t", 8, false), ("ssize_t", 8, true), ("ptrdiff_t", 8, true),
+    ("uchar_t", 1, false), ("ushort_t", 2, false), ("uint_t", 4, false), ("ulong_t", 8, false),
+    ("longlong_t", 8, true), ("u_longlong_t", 8, false), ("offset_t", 8, true), ("off_t", 8, true),
+    ("pid_t", 4, true), ("id_t", 4, true), ("uid_t", 4, false), ("gid_t", 4, false), ("dev_t", 8, false),
+    ("mode_t", 4, false), ("processorid_t", 4, true), ("psetid_t", 4, true), ("chipid_t", 4, true),
+    ("lgrp_id_t", 4, true), ("zoneid_t", 4, true), ("taskid_t", 4, true), ("projid_t", 4, true), ("ctid_t", 4, true),
+    ("hrtime_t", 8, true), ("time_t", 8, true), ("clock_t", 8, true), ("timer_t", 4, true),
+    ("u8", 1, false), ("u16", 2, false), ("u32", 4, false), ("u64", 8, false),
+    ("s8", 1, true), ("s16", 2, true), ("s32", 4, true), ("s64", 8, true),
+];
+
+pub(super) fn function(name: &str) -> Option<Func> {
+    let known = FUNCTIONS.iter().find(|f| f.name == name).map(|k| f(k.name, k.kind, k.least, k.most));
+    known.or_else(|| MISSING.iter().find(|m| **m == name).map(|m| f(m, FuncKind::Missing, 0, MANY)))
+}
+
+impl Checker<'_> {
+    /// The value of a built-in variable; `None` where the name is not one.
+    pub(super) fn builtin(&mut self, name: &str, span: Span) -> Option<Res<TExpr>> {
+        if let Some(n) = name.strip_prefix("arg").filter(|d| d.len() == 1).and_then(|d| d.parse::<u32>().ok()) {
+            return Some(self.raw_arg(n, span));
+        }
+        let integer = |b| TKind::Builtin(b);
+        let (kind, ty) = match name {
+            "pid" => (integer(Builtin::Pid), self.named_int("pid_t")),
+            "tid" => (integer(Builtin::Tid), self.named_int("id_t")),
+            "uid" => (integer(Builtin::Uid), self.named_int("uid_t")),
+            "gid" => (integer(Builtin::Gid), self.named_int("gid_t")),
+            "timestamp" => (integer(Builtin::Timestamp), self.named_int("uint64_t")),
+            "walltimestamp" => (integer(Builtin::WallTimestamp), self.named_int("int64_t")),
+            "cpu" => (integer(Builtin::Cpu), self.named_int("processorid_t")),
+            "id" => (integer(Builtin::ProbeId), self.basic.uint),
+            "epid" => (integer(Builtin::Epid), self.named_int("uint64_t")),
+            "caller" => (TKind::Caller, self.named_int("uintptr_t")),
+            "ucaller" => (TKind::Ucaller, self.named_int("uintptr_t")),
+            "errno" => (TKind::Errno, self.basic.int),
+            "execname" => (TKind::Comm, self.basic.string),
+            "probeprov" => (TKind::ProbePart(ProbePart::Provider), self.basic.string),
+            "probemod" => (TKind::ProbePart(ProbePart::Module), self.basic.string),
+            "probefunc" => (TKind::ProbePart(ProbePart::Function), self.basic.string),
+            "probename" => (TKind::ProbePart(ProbePart::Name), self.basic.string),
+            "ppid" => return Some(self.ppid(span)),
+            "curthread" => return Some(self.curthread(span)),
+            "args" => {
+                let d = Diagnostic::error(tags::D_IDENT_BADREF, span, "`args` needs an index, such as `args[0]`");
+                return Some(self.report(d));
+            }
+            _ if MISSING_VARS.contains(&name) => {
+                let message = format!("the built-in variable `{name}` is not supported by this version");
+                return Some(self.err(tags::D_VAR_UNSUP, span, message));
+            }
+            _ => return None,
+        };
+        Some(Ok(TExpr { kind, ty, span }))
+    }
+
+    /// One of [`INT_TYPES`].
+    pub(super) fn named_int(&mut self, name: &str) -> TypeId {
+        match INT_TYPES.iter().find(|t| t.0 == name) {
+            Some(&(name, size, signed)) => {
+                let to = self.types.int(size, signed);
+                self.types.add(probity_ir::TypeKind::Typedef { name: name.into(), to })
+            }
+            None => self.basic.long,
+        }
+    }
+
+    fn raw_arg(&mut self, n: u32, span: Span) -> Res<TExpr> {
+        let ty = self.named_int("int64_t");
+        if !self.cx.in_clause {
+            return self.err(tags::D_ARGS_NONE, span, "a probe's arguments exist in clauses only");
+        }
+        if let Some(signature) = self.cx.signature {
+            match signature.raw.get(n as usize) {
+                Some(probity_ir::Location::None(why)) => {
+                    let message = format!("arg{n} is not available: {why}");
+                    return self.err(tags::D_ARGS_IDX, span, message);
+                }
+                Some(_) => {}
+                // D says that an argument that a probe does not have is 0.
+                None => return Ok(TExpr::int(0, ty, span)),
+            }
+        }
+        Ok(TExpr { kind: TKind::RawArg(n), ty, span })
+    }
+
+    fn task_struct(&mut self, what: &str, span: Span) -> Res<TypeId> {
+        match self.env.kernel_type("", "struct", "task_struct", &mut self.types) {
+            Some(ty) if self.complete(ty) => Ok(ty),
+            _ => {
+                let message = format!("`{what}` needs the kernel's type information (BTF), which was not found");
+                let d = Diagnostic::error(tags::D_SYM_NOTYPES, span, message);
+                self.report(d.help("use a kernel that has /sys/kernel/btf/vmlinux"))
+            }
+        }
+    }
+
+    fn curthread(&mut self, span: Span) -> Res<TExpr> {
+        let task = self.task_struct("curthread", span)?;
+        let ty = self.types.pointer(task, Space::Kernel);
+        Ok(TExpr { kind: TKind::Builtin(Builtin::CurThread), ty, span })
+    }
+
+    fn ppid(&mut self, span: Span) -> Res<TExpr> {
+        let task = self.task_struct("ppid", span)?;
+        let (parent, tgid) = (self.find_member(task, "real_parent"), self.find_member(task, "tgid"));
+        let ty = self.named_int("pid_t");
+        match (parent, tgid) {
+            (Some(parent), Some(tgid)) => {
+                Ok(TExpr { kind: TKind::Ppid(parent.bit_offset / 8, tgid.bit_offset / 8), ty, span })
+            }
+            _ => self.err(tags::D_SYM_NOTYPES, span, "this kernel's `struct task_struct` does not tell the parent"),
+        }
+    }
+
+    /// Reports a name that stands for nothing.
+    pub(super) fn undefined<T>(&mut self, name: &str, span: Span) -> Res<T> {
+        let mut names: Vec<&str> = VARIABLES.to_vec();
+        names.extend(self.globals.keys().map(String::as_str));
+        names.extend(self.inlines.keys().map(String::as_str));
+        names.extend(self.enumerators.keys().map(String::as_str));
+        names.sort_unstable();
+        let found = near(name, names).map(str::to_string);
+        let mut d = Diagnostic::error(tags::D_IDENT_UNDEF, span, format!("`{name}` is not defined"));
+        if let Some(found) = found {
+            d = d.suggest(span, found.clone(), format!("use `{found}`"));
+        } else if function(name).is_some() {
+            d = d.help(format!("`{name}` is a function: write `{name}(…)`"));
+        }
+        self.report(d)
+    }
+}

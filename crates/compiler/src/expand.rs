@@ -1,0 +1,184 @@
+//! The first pass: source texts to one list of items, with the pragmas carried out and the script's arguments accounted for.
+//! Leaves macro replacement to the lexer, which knows where a macro may stand.
+
+use crate::env::Env;
+use crate::options::{OptionError, Options};
+use probity_ir::{ProbeDesc, TypeTable};
+use probity_syntax::ast::{self, Item, Pragma, PragmaKind};
+use probity_syntax::macros::Macros;
+use probity_syntax::parse::{ParseOptions, SpecKind, parse_clause_flag};
+use probity_syntax::{Diagnostic, Origin, SourceId, Sources, tags};
+use std::collections::HashSet;
+
+/// One source text of a run, in the order of the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// A file, or the flag whose argument it is.
+    pub origin: Origin,
+    /// The text.
+    pub text: String,
+}
+
+/// What `compile` starts from.
+#[derive(Clone, Debug, Default)]
+pub struct Input {
+    /// The texts.
+    pub sources: Vec<Source>,
+    /// Script arguments and the other macros.
+    pub macros: Macros,
+    /// Options of the command line; pragmas come after them.
+    pub options: Options,
+}
+
+/// The program as one list of items.
+#[derive(Clone, Debug, Default)]
+pub struct Expanded {
+    /// The texts, for diagnostics.
+    pub sources: Sources,
+    /// Options, pragmas applied.
+    pub options: Options,
+    /// Clauses, declarations and so on, in order.
+    pub items: Vec<Item>,
+}
+
+/// Parses all texts and carries out their pragmas.
+pub fn expand(input: &Input, env: &dyn Env, diags: &mut Vec<Diagnostic>) -> Expanded {
+    let mut out = Expanded { options: input.options.clone(), ..Expanded::default() };
+    let mut used = Vec::new();
+    let mut failed = false;
+    for source in &input.sources {
+        let id = out.sources.add(source.origin.clone(), source.text.clone());
+        let mut macros = input.macros.clone();
+        macros.default_args |= out.options.defaultargs;
+        let (mut parsed, mut found) = parse(&out, id, &macros, env);
+        // This option changes how the text itself reads, and stands in it.
+        let mut options = out.options.clone();
+        pragmas(&parsed.items, &mut options, env, &mut Vec::new());
+        if options.defaultargs && !macros.default_args {
+            macros.default_args = true;
+            (parsed, found) = parse(&out, id, &macros, env);
+        }
+        pragmas(&parsed.items, &mut out.options, env, &mut found);
+        let bad = found.iter().any(Diagnostic::is_error);
+        if parsed.items.is_empty() && !out.options.empty && !bad {
+            found.push(
+                Diagnostic::error(
+                    tags::D_EMPTY,
+                    None,
+                    format!("{} has no clause and no declaration", out.sources.sources[id.0 as usize].name()),
+                )
+                .help("give at least one clause, such as `BEGIN { exit(0); }`, or set the option `empty`"),
+            );
+        }
+        failed |= bad;
+        diags.append(&mut found);
+        used.extend(parsed.args_used);
+        out.items.extend(parsed.items);
+    }
+    if !out.options.argref && !failed {
+        unused_arguments(input, &used, diags);
+    }
+    out
+}
+
+/// Names of the kernel's own that no D program would give to a variable.
+const KERNEL_WORDS: &[&str] =
+    &["u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "__u8", "__u16", "__u32", "__u64", "__s32", "__s64"];
+
+fn parse(out: &Expanded, id: SourceId, macros: &Macros, env: &dyn Env) -> (ast::Program, Vec<Diagnostic>) {
+    let Some(source) = out.sources.get(id) else { return (ast::Program::default(), Vec::new()) };
+    let mut earlier = HashSet::new();
+    for item in &out.items {
+        let Item::Declaration(decl) = item else { continue };
+        if matches!(decl.specs.storage, Some((ast::Storage::Typedef, _))) {
+            earlier.extend(decl.declarators.iter().filter_map(|d| d.name.as_ref()).map(|n| n.text.clone()));
+        }
+    }
+    // The kernel's types are asked for only where a name looks like one of a type: reading them all costs time.
+    let typedefs = |name: &str| {
+        let (scope, plain) = name.rsplit_once('`').unwrap_or(("", name));
+        let likely = !scope.is_empty() || plain.ends_with("_t") || KERNEL_WORDS.contains(&plain);
+        earlier.contains(name) || likely && env.kernel_type(scope, "", plain, &mut TypeTable::default()).is_some()
+    };
+    let options = ParseOptions { typedefs: &typedefs, macros: macros.clone(), keep_macros: false };
+    let kind = match source.origin {
+        Origin::Flag('P') => SpecKind::Provider,
+        Origin::Flag('m') => SpecKind::Module,
+        Origin::Flag('f') => SpecKind::Function,
+        Origin::Flag('n') => SpecKind::Name,
+        Origin::Flag('i') => SpecKind::Id,
+        Origin::Flag(_) | Origin::File(_) | Origin::Library(_) => SpecKind::Script,
+    };
+    parse_clause_flag(kind, &source.text, id, &options)
+}
+
+fn unused_arguments(input: &Input, used: &[u32], diags: &mut Vec<Diagnostic>) {
+    let unused: Vec<usize> = (1..input.macros.args.len()).filter(|&i| !used.contains(&(i as u32))).collect();
+    if let Some(first) = unused.first() {
+        let highest = used.iter().max().copied().unwrap_or(0);
+        let text = &input.macros.args[*first];
+        diags.push(
+            Diagnostic::error(
+                tags::D_MACRO_UNUSED,
+                None,
+                format!("argument ${first} (\"{text}\") is not used by the program; the last one used is ${highest}"),
+            )
+            .help("leave it out, or set the option `argref`"),
+        );
+    }
+}
+
+/// Carries out the pragmas of some items.
+fn pragmas(items: &[Item], options: &mut Options, env: &dyn Env, diags: &mut Vec<Diagnostic>) {
+    for item in items {
+        if let Item::Pragma(pragma) = item {
+            apply(pragma, options, env, diags);
+        }
+    }
+}
+
+fn apply(pragma: &Pragma, options: &mut Options, env: &dyn Env, diags: &mut Vec<Diagnostic>) {
+    match &pragma.kind {
+        PragmaKind::Option { name, value } => {
+            let Err(error) = options.set(&name.text, value.as_ref().map(|v| v.text.as_str())) else { return };
+            diags.push(match error {
+                OptionError::Name(near) => {
+                    let d = Diagnostic::error(
+                        tags::D_PRAGMA_OPTSET,
+                        name.span,
+                        format!("invalid option name: there is no option `{}`", name.text),
+                    );
+                    match near {
+                        Some(near) => d.suggest(name.span, near, format!("use `{near}`")),
+                        None => d,
+                    }
+                }
+                OptionError::Value(expected) => Diagnostic::error(
+                    tags::D_PRAGMA_OPTSET,
+                    value.as_ref().map_or(name.span, |v| v.span),
+                    format!("invalid value for option `{}`: expected {expected}", name.text),
+                ),
+            });
+        }
+        PragmaKind::DependsOn { class, name } => {
+            let (ok, why) = match class.text.as_str() {
+                "provider" => {
+                    let mut any = false;
+                    let desc = ProbeDesc::new(&name.text, "", "", "");
+                    let asked = env.probes(&desc, &mut |_| any = true);
+                    (asked.is_ok() && any, format!("provider `{}` has no probes here", name.text))
+                }
+                "module" => (true, String::new()),
+                _ => (
+                    false,
+                    format!("library `{}` cannot be loaded: D libraries are not supported by this version", name.text),
+                ),
+            };
+            if !ok {
+                diags.push(Diagnostic::error(tags::D_PRAGMA_DEPEND, name.span, why));
+            }
+        }
+        // Stability has no bearing on what a program does.
+        PragmaKind::Attributes { .. } | PragmaKind::Binding { .. } | PragmaKind::Error(_) => {}
+    }
+}

@@ -1,0 +1,384 @@
+//! A clause's statements to IR: segments of actions to records, side effects in their order.
+
+use super::shape::{Shapes, Texts, exprs_of, for_each_stmt, is_string, show};
+use crate::check::tree::*;
+use crate::check::{Checked, Variant};
+use crate::options::Options;
+use probity_ir::{
+    Action, AggId, ArrayId, ClauseCode, ClauseId, Expr, ExprId, FieldId, Operand, Program, Record, RecordId, RingKind,
+    Scope, Show, Signature, Stmt, TempId, UnitId, Val, Var, VarId,
+};
+use probity_syntax::{Sources, Span};
+
+/// What a clause's code depends on.
+#[derive(Clone, Copy)]
+pub(super) struct Context<'a> {
+    pub checked: &'a Checked,
+    pub shapes: &'a Shapes,
+    pub texts: &'a Texts,
+    pub sources: &'a Sources,
+    pub options: &'a Options,
+    pub signature: &'a Signature,
+    pub unit: UnitId,
+    pub clause: ClauseId,
+}
+
+/// A record that is being put together.
+struct Pending {
+    values: Vec<ExprId>,
+    fields: Vec<Val>,
+    actions: Vec<Action>,
+    control: bool,
+    stop: bool,
+    /// The first action's place.
+    line: u32,
+    action: u32,
+}
+
+/// What a statement may change.
+#[derive(Clone, Copy, PartialEq)]
+enum Changes {
+    Var(VarId),
+    Array(ArrayId),
+    /// Anything; also stands for "the order of faults matters".
+    All,
+}
+
+pub(super) struct ClauseLower<'a> {
+    pub(super) cx: Context<'a>,
+    pub(super) program: &'a mut Program,
+    pub(super) exprs: Vec<Expr>,
+    pub(super) temps: Vec<Val>,
+    /// The innermost block is last.
+    blocks: Vec<Vec<Stmt>>,
+    /// The target's old value in compound assignments.
+    pub(super) old: Vec<ExprId>,
+    pending: Option<Pending>,
+    action: u32,
+    line: u32,
+}
+
+/// Lowers one variant of a clause. `probes` of the result is left empty.
+pub(super) fn lower_clause<'a>(cx: Context<'a>, variant: &Variant, program: &'a mut Program) -> ClauseCode {
+    let mut c = ClauseLower {
+        cx,
+        program,
+        exprs: Vec::new(),
+        temps: Vec::new(),
+        blocks: vec![Vec::new()],
+        old: Vec::new(),
+        pending: None,
+        action: 0,
+        line: 0,
+    };
+    // A predicate with side effects becomes a branch around the body, where statements can stand before it.
+    let effects = variant.predicate.as_ref().is_some_and(TExpr::has_effect);
+    let mut predicate = None;
+    if let Some(p) = &variant.predicate {
+        if effects {
+            c.mark(p.span);
+            let cond = c.expr(p);
+            c.blocks.push(Vec::new());
+            c.block(&variant.body);
+            c.flush();
+            let then = c.blocks.pop().unwrap_or_default();
+            c.push(Stmt::If { cond, then, otherwise: Vec::new() });
+        } else {
+            predicate = Some(c.expr(p));
+        }
+    }
+    if !effects {
+        c.block(&variant.body);
+        c.flush();
+    }
+    ClauseCode {
+        clause: cx.clause,
+        probes: Vec::new(),
+        exprs: c.exprs,
+        temps: c.temps,
+        predicate,
+        body: c.blocks.pop().unwrap_or_default(),
+    }
+}
+
+/// Whether a statement puts something into a record.
+fn records(stmt: &TStmt) -> bool {
+    let mut any = false;
+    for_each_stmt(std::slice::from_ref(stmt), &mut |s| any |= matches!(s.kind, TStmtKind::Action(_)));
+    any
+}
+
+impl ClauseLower<'_> {
+    pub(super) fn add(&mut self, e: Expr) -> ExprId {
+        self.exprs.push(e);
+        ExprId(self.exprs.len() as u32 - 1)
+    }
+
+    pub(super) fn constant(&mut self, v: i64) -> ExprId {
+        self.add(Expr::Const(v))
+    }
+
+    pub(super) fn temp(&mut self) -> TempId {
+        self.temps.push(Val::Int);
+        TempId(self.temps.len() as u32 - 1)
+    }
+
+    fn push(&mut self, stmt: Stmt) {
+        if let Some(block) = self.blocks.last_mut() {
+            block.push(stmt);
+        }
+    }
+
+    /// Adds a statement that may change what pending values read.
+    pub(super) fn effect(&mut self, stmt: Stmt) {
+        let changes = match &stmt {
+            Stmt::SetVar(v, _) | Stmt::AddVar { var: v, .. } => Some(Changes::Var(*v)),
+            Stmt::SetElem(a, ..) | Stmt::AddElem { array: a, .. } => Some(Changes::Array(*a)),
+            _ => None,
+        };
+        if let Some(changes) = changes {
+            self.spill_pending(changes);
+        }
+        self.push(stmt);
+    }
+
+    /// Lowers into a block of its own.
+    pub(super) fn in_block<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> (Vec<Stmt>, T) {
+        self.blocks.push(Vec::new());
+        let value = f(self);
+        (self.blocks.pop().unwrap_or_default(), value)
+    }
+
+    pub(super) fn push_if(&mut self, cond: ExprId, then: Vec<Stmt>, otherwise: Vec<Stmt>) {
+        self.push(Stmt::If { cond, then, otherwise });
+    }
+
+    /// Evaluates an expression here and now.
+    pub(super) fn hold(&mut self, e: ExprId, val: Val) -> ExprId {
+        if matches!(self.exprs[e.0 as usize], Expr::Const(_) | Expr::Str(_) | Expr::Temp(_)) {
+            return e;
+        }
+        match val {
+            Val::Int => {
+                let t = self.temp();
+                self.push(Stmt::SetTemp(t, e));
+                self.add(Expr::Temp(t))
+            }
+            Val::Str { cap } => {
+                let v = self.hidden_var(cap);
+                self.push(Stmt::SetVar(v, e));
+                self.add(Expr::Var(v))
+            }
+            // Objects in memory are not the program's to change.
+            Val::Bytes { .. } => e,
+        }
+    }
+
+    /// A variable of this firing that has no name.
+    pub(super) fn hidden_var(&mut self, cap: u32) -> VarId {
+        self.program.vars.push(Var { name: String::new(), scope: Scope::Clause, val: Val::Str { cap } });
+        VarId(self.program.vars.len() as u32 - 1)
+    }
+
+    fn mark(&mut self, span: Span) {
+        let line = self.cx.sources.locate(span).map_or(self.line, |l| l.line);
+        self.action += 1;
+        self.line = line;
+        self.push(Stmt::Mark { line, action: self.action });
+    }
+
+    // ------------------------------------------------------------------------------------------ statements
+
+    fn block(&mut self, stmts: &[TStmt]) {
+        for (i, stmt) in stmts.iter().enumerate() {
+            self.stmt(stmt);
+            // The record is written at its last action, not at the end of the clause.
+            let next = stmts[i + 1..].iter().find(|s| records(s));
+            if self.pending.is_some() && !next.is_some_and(|s| matches!(s.kind, TStmtKind::Action(_))) {
+                self.flush();
+            }
+        }
+    }
+
+    fn stmt(&mut self, stmt: &TStmt) {
+        match &stmt.kind {
+            TStmtKind::If(cond, yes, no) => {
+                if records(stmt) {
+                    self.flush();
+                } else if self.pending.is_some() {
+                    self.spill_pending(Changes::All);
+                }
+                self.mark(stmt.span);
+                let cond = self.expr(cond);
+                let branch = |c: &mut Self, stmts: &[TStmt]| {
+                    c.in_block(|c| {
+                        let outer = c.pending.take();
+                        c.block(stmts);
+                        c.flush();
+                        c.pending = outer;
+                    })
+                    .0
+                };
+                let then = branch(self, yes);
+                let otherwise = branch(self, no);
+                self.push(Stmt::If { cond, then, otherwise });
+            }
+            TStmtKind::Expr(e) => {
+                self.spill_before(stmt);
+                self.mark(stmt.span);
+                self.discard(e);
+            }
+            TStmtKind::Aggregate { agg, key, args } => {
+                self.spill_before(stmt);
+                self.mark(stmt.span);
+                let values = self.key_and_args(*agg, key, args);
+                let (key, args) = values.split_at(key.len());
+                self.push(Stmt::Aggregate { agg: *agg, key: key.to_vec(), args: args.to_vec() });
+            }
+            TStmtKind::Action(action) => {
+                self.mark(stmt.span);
+                self.action(action);
+            }
+        }
+    }
+
+    fn key_and_args(&mut self, agg: AggId, key: &[TExpr], args: &[TExpr]) -> Vec<ExprId> {
+        let all: Vec<&TExpr> = key.iter().chain(args).collect();
+        let mut out = Vec::new();
+        for (i, e) in all.iter().enumerate() {
+            let index = i < key.len() && self.cx.shapes.is_probe_index(agg.0 as usize, i);
+            let id = if index { self.add(Expr::ProbeIndex) } else { self.expr(e) };
+            let later = all[i + 1..].iter().any(|e| e.has_effect());
+            let val = self.val(e);
+            out.push(if later && !index { self.hold(id, val) } else { id });
+        }
+        out
+    }
+
+    fn action(&mut self, action: &TAction) {
+        let (line, number) = (self.line, self.action);
+        self.pending.get_or_insert_with(|| Pending {
+            values: Vec::new(),
+            fields: Vec::new(),
+            actions: Vec::new(),
+            control: false,
+            stop: false,
+            line,
+            action: number,
+        });
+        let control = !matches!(action, TAction::Trace(_) | TAction::Printf(..) | TAction::Default);
+        let lowered = match action {
+            TAction::Trace(e) => Action::Trace(self.operand(e)),
+            TAction::Printf(format, operands) => {
+                let operands = operands.iter().map(|e| self.operand(e)).collect();
+                Action::Printf { format: format.clone(), operands }
+            }
+            TAction::Printa(format, aggs) => Action::Printa { format: format.clone(), aggs: aggs.clone() },
+            TAction::Exit(e) => Action::Exit(self.operand(e)),
+            TAction::Clear(agg) => Action::Clear(*agg),
+            TAction::Trunc(agg, count) => Action::Trunc(*agg, count.as_ref().map(|e| self.operand(e))),
+            TAction::Normalize(agg, by) => Action::Normalize(*agg, self.operand(by)),
+            TAction::Denormalize(agg) => Action::Denormalize(*agg),
+            TAction::Default => Action::Default,
+        };
+        if let Some(p) = &mut self.pending {
+            p.control |= control;
+            p.stop |= matches!(action, TAction::Exit(_));
+            p.actions.push(lowered);
+        }
+    }
+
+    /// Puts a value into the pending record.
+    fn operand(&mut self, e: &TExpr) -> Operand {
+        let (id, val, show) = match &e.kind {
+            TKind::ProbePart(part) => (self.add(Expr::ProbeIndex), Val::Int, Show::ProbePart(*part)),
+            _ => {
+                let (id, val) = self.expr_or_bytes(e);
+                (id, val, show(&self.cx.checked.types, e.ty))
+            }
+        };
+        let field = match &mut self.pending {
+            Some(p) => {
+                p.values.push(id);
+                p.fields.push(val);
+                FieldId(p.fields.len() as u32 - 1)
+            }
+            None => FieldId(0),
+        };
+        Operand { field, show }
+    }
+
+    /// Writes the pending record.
+    fn flush(&mut self) {
+        let Some(p) = self.pending.take() else { return };
+        let record = RecordId(self.program.records.len() as u32);
+        self.program.records.push(Record {
+            clause: self.cx.clause,
+            unit: self.cx.unit,
+            ring: if p.control { RingKind::Control } else { RingKind::Data },
+            fields: p.fields,
+            actions: p.actions,
+        });
+        if (p.line, p.action) != (self.line, self.action) {
+            self.push(Stmt::Mark { line: p.line, action: p.action });
+        }
+        self.push(Stmt::Emit { record, values: p.values });
+        if p.stop {
+            self.push(Stmt::Stop);
+        }
+    }
+
+    /// Before a statement that is no action: what it changes, or what may fault, is evaluated first.
+    fn spill_before(&mut self, stmt: &TStmt) {
+        if self.pending.is_some() && exprs_of(stmt).iter().any(|e| e.has_effect()) {
+            self.spill_pending(Changes::All);
+        }
+    }
+
+    fn spill_pending(&mut self, changes: Changes) {
+        let Some(mut p) = self.pending.take() else { return };
+        for (value, val) in p.values.iter_mut().zip(&p.fields) {
+            if self.depends(*value, changes) {
+                *value = self.hold(*value, *val);
+            }
+        }
+        self.pending = Some(p);
+    }
+
+    /// Whether the value of an expression can be another after such a change.
+    fn depends(&self, e: ExprId, changes: Changes) -> bool {
+        let e = &self.exprs[e.0 as usize];
+        let here = match e {
+            Expr::Var(v) => changes == Changes::Var(*v) || changes == Changes::All,
+            Expr::Elem(a, _) => changes == Changes::Array(*a) || changes == Changes::All,
+            Expr::Load { .. } | Expr::ReadStr { .. } => changes == Changes::All,
+            _ => false,
+        };
+        here || operands(e).into_iter().any(|o| self.depends(o, changes))
+    }
+
+    // ------------------------------------------------------------------------------------------ kinds
+
+    /// The kind of a value.
+    pub(super) fn val(&self, e: &TExpr) -> Val {
+        if is_string(&self.cx.checked.types, e.ty) {
+            Val::Str { cap: self.cx.shapes.cap(self.cx.texts, e) }
+        } else {
+            Val::Int
+        }
+    }
+}
+
+/// The operands of an IR expression.
+fn operands(e: &Expr) -> Vec<ExprId> {
+    match e {
+        Expr::Elem(_, key) => key.clone(),
+        Expr::Un(_, a) | Expr::Ext { of: a, .. } | Expr::StrLen(a) => vec![*a],
+        Expr::Load { addr: a, .. } | Expr::ReadBytes { addr: a, .. } => vec![*a],
+        Expr::Bin(_, a, b) | Expr::And(a, b) | Expr::Or(a, b) | Expr::StrCmp(_, a, b) => vec![*a, *b],
+        Expr::StrJoin { a, b, .. } => vec![*a, *b],
+        Expr::Cond(c, a, b) => vec![*c, *a, *b],
+        Expr::ReadStr { addr, max, .. } => std::iter::once(*addr).chain(*max).collect(),
+        _ => vec![],
+    }
+}

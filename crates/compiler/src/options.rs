@@ -1,0 +1,407 @@
+//! The options of `-x` and `#pragma D option`: names, values, defaults and what each does. Owns their syntax; leaves their
+//! effect to those who read the fields of [`Options`].
+
+/// The values of all options that have an effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Options {
+    pub aggpercpu: bool,
+    pub aggrate: u64,
+    pub aggsize: u64,
+    pub aggsortkey: bool,
+    pub aggsortkeypos: u64,
+    pub aggsortpos: u64,
+    pub aggsortrev: bool,
+    pub argref: bool,
+    pub bufsize: u64,
+    pub cleanrate: u64,
+    pub cpp: bool,
+    pub cppargs: Vec<String>,
+    pub cpppath: String,
+    pub cpu: Option<u64>,
+    pub defaultargs: bool,
+    pub destructive: bool,
+    pub droptags: bool,
+    pub dynvarsize: u64,
+    pub empty: bool,
+    pub errtags: bool,
+    pub evaltime: String,
+    pub flowindent: bool,
+    pub maxframes: u64,
+    pub nspec: u64,
+    pub quiet: bool,
+    pub rawbytes: bool,
+    pub scratchsize: u64,
+    pub specsize: u64,
+    pub stackframes: u64,
+    pub stackindent: u64,
+    pub statusrate: u64,
+    pub strsize: u64,
+    pub switchrate: u64,
+    pub temporal: bool,
+    pub ustackframes: u64,
+    pub verbose: bool,
+    pub zdefs: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            aggpercpu: false,
+            aggrate: 1_000_000_000,
+            aggsize: 4 << 20,
+            aggsortkey: false,
+            aggsortkeypos: 0,
+            aggsortpos: 0,
+            aggsortrev: false,
+            argref: false,
+            bufsize: 4 << 20,
+            cleanrate: 9_900_990,
+            cpp: false,
+            cppargs: Vec::new(),
+            cpppath: String::new(),
+            cpu: None,
+            defaultargs: false,
+            destructive: false,
+            droptags: false,
+            dynvarsize: 1 << 20,
+            empty: false,
+            errtags: false,
+            evaltime: String::new(),
+            flowindent: false,
+            maxframes: 127,
+            nspec: 1,
+            quiet: false,
+            rawbytes: false,
+            scratchsize: 4096,
+            specsize: 4 << 20,
+            stackframes: 20,
+            stackindent: 14,
+            statusrate: 1_000_000_000,
+            strsize: 256,
+            switchrate: 1_000_000_000,
+            temporal: false,
+            ustackframes: 100,
+            verbose: false,
+            zdefs: false,
+        }
+    }
+}
+
+/// How the value of an option is written, and where it goes.
+pub enum Slot {
+    /// `on`, `off`, a number; no value means on.
+    Flag(fn(&mut Options) -> &mut bool),
+    /// A number that is not negative.
+    Number(fn(&mut Options) -> &mut u64),
+    /// A CPU's number; unset means all.
+    Cpu(fn(&mut Options) -> &mut Option<u64>),
+    /// Bytes, with a suffix `k`, `m`, `g` or `t`; at least the second value.
+    Size(fn(&mut Options) -> &mut u64, u64),
+    /// An interval (`10ms`) or a frequency (`100hz`), kept in nanoseconds.
+    Rate(fn(&mut Options) -> &mut u64),
+    /// Text.
+    Text(fn(&mut Options) -> &mut String),
+    /// One word of several.
+    Word(fn(&mut Options) -> &mut String, &'static [&'static str]),
+    /// A preprocessor flag, kept with this in front.
+    Cpp(&'static str),
+    /// Accepted with any value, for scripts that set it.
+    Ignored,
+    /// Accepted with one of these values, for scripts that set it.
+    IgnoredWord(&'static [&'static str]),
+    /// Refused: what to do instead.
+    Refused(&'static str),
+}
+
+/// One option.
+pub struct OptionDoc {
+    /// Its name.
+    pub name: &'static str,
+    /// Its value.
+    pub slot: Slot,
+    /// The default as one would write it; empty where there is none.
+    pub default: &'static str,
+    /// What it does, in one line.
+    pub doc: &'static str,
+    /// Whether a program may set it while it runs (`setopt`).
+    pub dynamic: bool,
+}
+
+const fn opt(name: &'static str, slot: Slot, default: &'static str, doc: &'static str) -> OptionDoc {
+    OptionDoc { name, slot, default, doc, dynamic: false }
+}
+
+const fn dynamic(name: &'static str, slot: Slot, default: &'static str, doc: &'static str) -> OptionDoc {
+    OptionDoc { name, slot, default, doc, dynamic: true }
+}
+
+const NOT_NEEDED: &str = "accepted for DTrace's scripts; has no effect here";
+
+/// Every option, sorted by name.
+#[rustfmt::skip]
+pub static OPTIONS: &[OptionDoc] = &[
+    opt("aggpercpu", Slot::Flag(|o| &mut o.aggpercpu), "off", "print aggregations for each CPU too"),
+    dynamic("aggrate", Slot::Rate(|o| &mut o.aggrate), "1hz", "how often aggregations are read"),
+    opt("aggsize", Slot::Size(|o| &mut o.aggsize, 1), "4m", "room for an aggregation's keys and values"),
+    dynamic("aggsortkey", Slot::Flag(|o| &mut o.aggsortkey), "off", "sort aggregations by key, not by value"),
+    dynamic("aggsortkeypos", Slot::Number(|o| &mut o.aggsortkeypos), "0", "which member of the key to sort by first"),
+    dynamic("aggsortpos", Slot::Number(|o| &mut o.aggsortpos), "0", "which of several aggregations printa() sorts by"),
+    dynamic("aggsortrev", Slot::Flag(|o| &mut o.aggsortrev), "off", "sort aggregations in descending order"),
+    opt("amin", Slot::Ignored, "", NOT_NEEDED),
+    opt("argref", Slot::Flag(|o| &mut o.argref), "off", "do not ask that all script arguments be used"),
+    opt("bpflog", Slot::Ignored, "", "accepted for DTrace's scripts; -v shows the verifier's log"),
+    opt("bpflogsize", Slot::Ignored, "", NOT_NEEDED),
+    opt("btfpath", Slot::Ignored, "", NOT_NEEDED),
+    opt("bufpolicy", Slot::IgnoredWord(&["switch", "ring", "fill"]), "switch", NOT_NEEDED),
+    opt("bufresize", Slot::IgnoredWord(&["auto", "manual"]), "auto", NOT_NEEDED),
+    opt("bufsize", Slot::Size(|o| &mut o.bufsize, 1), "4m", "size of each CPU's ring of records"),
+    opt("cleanrate", Slot::Rate(|o| &mut o.cleanrate), "101hz", "how often speculations are cleaned"),
+    opt("core", Slot::Ignored, "", NOT_NEEDED),
+    opt("cpp", Slot::Flag(|o| &mut o.cpp), "off", "run the C preprocessor first (-C)"),
+    opt("cppargs", Slot::Cpp(""), "", "a flag for the preprocessor"),
+    opt("cpphdrs", Slot::Cpp("-H"), "", "let the preprocessor print the names of included files (-H)"),
+    opt("cpppath", Slot::Text(|o| &mut o.cpppath), "", "the preprocessor to run"),
+    opt("cpu", Slot::Cpu(|o| &mut o.cpu), "", "trace this CPU only"),
+    opt("ctfpath", Slot::Ignored, "", NOT_NEEDED),
+    opt("ctypes", Slot::Ignored, "", NOT_NEEDED),
+    opt("debug", Slot::Ignored, "", NOT_NEEDED),
+    opt("debugassert", Slot::Ignored, "", NOT_NEEDED),
+    opt("defaultargs", Slot::Flag(|o| &mut o.defaultargs), "off", "missing script arguments are 0 or \"\""),
+    opt("define", Slot::Cpp("-D"), "", "define a preprocessor macro (-D)"),
+    opt("destructive", Slot::Flag(|o| &mut o.destructive), "off", "allow destructive actions (-w)"),
+    opt("disasm", Slot::Ignored, "", NOT_NEEDED),
+    opt("dofstashpath", Slot::Ignored, "", NOT_NEEDED),
+    opt("droptags", Slot::Flag(|o| &mut o.droptags), "off", "print the tag of each kind of drop"),
+    opt("dtypes", Slot::Ignored, "", NOT_NEEDED),
+    opt("dynvarsize", Slot::Size(|o| &mut o.dynvarsize, 1), "1m", "room for associative arrays"),
+    opt("empty", Slot::Flag(|o| &mut o.empty), "off", "allow a source text without anything in it"),
+    opt("errtags", Slot::Flag(|o| &mut o.errtags), "off", "print the tag of each error"),
+    opt("evaltime", Slot::Word(|o| &mut o.evaltime, &["exec", "preinit", "postinit", "main"]), "main",
+        "when tracing starts in a process that -c makes"),
+    dynamic("flowindent", Slot::Flag(|o| &mut o.flowindent), "off", "indent by entry and return (-F)"),
+    opt("grabanon", Slot::Ignored, "", NOT_NEEDED),
+    opt("incdir", Slot::Cpp("-I"), "", "a directory for the preprocessor (-I)"),
+    opt("iregs", Slot::Ignored, "", NOT_NEEDED),
+    opt("jstackframes", Slot::Ignored, "", NOT_NEEDED),
+    opt("jstackstrsize", Slot::Ignored, "", NOT_NEEDED),
+    opt("kdefs", Slot::Ignored, "", NOT_NEEDED),
+    opt("knodefs", Slot::Ignored, "", NOT_NEEDED),
+    opt("late", Slot::IgnoredWord(&["dynamic", "static"]), "", NOT_NEEDED),
+    opt("lazyload", Slot::Ignored, "", NOT_NEEDED),
+    opt("ldpath", Slot::Ignored, "", NOT_NEEDED),
+    opt("libdir", Slot::Ignored, "", "accepted for DTrace's scripts; libraries are not read by this version"),
+    opt("linkmode", Slot::IgnoredWord(&["kernel", "primary", "dynamic", "static"]), "kernel", NOT_NEEDED),
+    opt("linknommap", Slot::Ignored, "", NOT_NEEDED),
+    opt("linktype", Slot::IgnoredWord(&["elf", "dof"]), "", NOT_NEEDED),
+    opt("lockmem", Slot::Ignored, "", NOT_NEEDED),
+    opt("maxframes", Slot::Number(|o| &mut o.maxframes), "127", "most frames of a stack"),
+    opt("modpath", Slot::Ignored, "", NOT_NEEDED),
+    opt("nolibs", Slot::Ignored, "", NOT_NEEDED),
+    opt("noresolve", Slot::Ignored, "", NOT_NEEDED),
+    opt("nspec", Slot::Number(|o| &mut o.nspec), "1", "number of speculations at a time"),
+    opt("nusdtprobes", Slot::Ignored, "", NOT_NEEDED),
+    opt("pcapsize", Slot::Ignored, "", NOT_NEEDED),
+    opt("pgmax", Slot::Ignored, "", NOT_NEEDED),
+    opt("preallocate", Slot::Ignored, "", NOT_NEEDED),
+    dynamic("printsize", Slot::Ignored, "", NOT_NEEDED),
+    opt("procfspath", Slot::Ignored, "", NOT_NEEDED),
+    opt("pspec", Slot::Ignored, "", NOT_NEEDED),
+    dynamic("quiet", Slot::Flag(|o| &mut o.quiet), "off", "print only what the program prints (-q)"),
+    dynamic("quietresize", Slot::Ignored, "", NOT_NEEDED),
+    dynamic("rawbytes", Slot::Flag(|o| &mut o.rawbytes), "off", "print traced bytes always in hexadecimal"),
+    opt("scratchsize", Slot::Size(|o| &mut o.scratchsize, 1), "4k", "memory that copyin() may use in one firing"),
+    opt("specsize", Slot::Size(|o| &mut o.specsize, 0), "4m", "size of a speculation"),
+    opt("stackframes", Slot::Number(|o| &mut o.stackframes), "20", "frames of stack()"),
+    dynamic("stackindent", Slot::Number(|o| &mut o.stackindent), "14", "columns that stacks are indented by"),
+    opt("statusrate", Slot::Rate(|o| &mut o.statusrate), "1hz", "how often drops are looked for"),
+    opt("stdc", Slot::IgnoredWord(&["a", "c", "s", "t"]), "", NOT_NEEDED),
+    opt("strip", Slot::Ignored, "", NOT_NEEDED),
+    opt("strsize", Slot::Size(|o| &mut o.strsize, 2), "256", "size of strings, their NUL included"),
+    dynamic("switchrate", Slot::Rate(|o| &mut o.switchrate), "1hz", "the longest time until a record is printed"),
+    opt("syslibdir", Slot::Ignored, "", NOT_NEEDED),
+    opt("sysslice", Slot::Ignored, "", NOT_NEEDED),
+    dynamic("temporal", Slot::Flag(|o| &mut o.temporal), "off", "print the records of all CPUs in order of time"),
+    opt("tree", Slot::Ignored, "", NOT_NEEDED),
+    opt("tregs", Slot::Ignored, "", NOT_NEEDED),
+    opt("udefs", Slot::Ignored, "", NOT_NEEDED),
+    opt("undef", Slot::Cpp("-U"), "", "undefine a preprocessor macro (-U)"),
+    opt("unodefs", Slot::Ignored, "", NOT_NEEDED),
+    opt("useruid", Slot::Ignored, "", NOT_NEEDED),
+    opt("ustackframes", Slot::Number(|o| &mut o.ustackframes), "100", "frames of ustack()"),
+    opt("verbose", Slot::Flag(|o| &mut o.verbose), "off", "tell how things are done (-v)"),
+    opt("version", Slot::Refused("the version cannot be chosen"), "", "refused"),
+    opt("zdefs", Slot::Flag(|o| &mut o.zdefs), "off", "allow descriptions that match no probe (-Z)"),
+];
+
+/// Why an option was not set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OptionError {
+    /// There is no such option; the nearest name, if one is near.
+    Name(Option<&'static str>),
+    /// The value is wrong; what is expected.
+    Value(String),
+}
+
+/// The option of that name.
+pub fn find(name: &str) -> Option<&'static OptionDoc> {
+    OPTIONS.iter().find(|o| o.name == name)
+}
+
+impl Options {
+    /// Sets an option from its text.
+    pub fn set(&mut self, name: &str, value: Option<&str>) -> Result<(), OptionError> {
+        let Some(doc) = find(name) else {
+            return Err(OptionError::Name(probity_syntax::near(name, OPTIONS.iter().map(|o| o.name))));
+        };
+        let wrong = |what: &str| OptionError::Value(what.to_string());
+        let needed = || value.filter(|v| !v.is_empty());
+        match &doc.slot {
+            Slot::Flag(field) => {
+                *field(self) = number(value.unwrap_or("on")).ok_or_else(|| wrong("`on` or `off`"))? != 0;
+            }
+            Slot::Number(field) => {
+                *field(self) = number(value.unwrap_or("0")).ok_or_else(|| wrong("a number that is not negative"))?;
+            }
+            Slot::Cpu(field) => {
+                *field(self) = match needed() {
+                    Some(text) => Some(number(text).ok_or_else(|| wrong("a CPU's number"))?),
+                    None => None,
+                };
+            }
+            Slot::Size(field, least) => {
+                let what = "a size, such as `512k` or `4m`";
+                let size = needed().and_then(size).ok_or_else(|| wrong(what))?;
+                if size < *least {
+                    return Err(wrong(&format!("at least {least} bytes")));
+                }
+                *field(self) = size;
+            }
+            Slot::Rate(field) => {
+                let what = "a rate, such as `10hz` or `100ms`";
+                *field(self) = needed().and_then(rate).ok_or_else(|| wrong(what))?;
+            }
+            Slot::Text(field) => *field(self) = value.unwrap_or("").to_string(),
+            Slot::Word(field, words) => {
+                let text = value.unwrap_or("");
+                if !words.contains(&text) {
+                    return Err(wrong(&format!("one of `{}`", words.join("`, `"))));
+                }
+                *field(self) = text.to_string();
+            }
+            Slot::Cpp(flag) => {
+                let text = value.unwrap_or("");
+                self.cppargs.push(format!("{flag}{text}"));
+            }
+            Slot::Ignored => {}
+            Slot::IgnoredWord(words) => {
+                if !words.contains(&value.unwrap_or("")) {
+                    return Err(wrong(&format!("one of `{}`", words.join("`, `"))));
+                }
+            }
+            Slot::Refused(why) => return Err(wrong(why)),
+        }
+        Ok(())
+    }
+}
+
+/// DTrace's words for on and off, or a C number. No text is off, as it is for DTrace.
+fn number(text: &str) -> Option<u64> {
+    match text.to_ascii_lowercase().as_str() {
+        "yes" | "enable" | "enabled" | "true" | "on" | "set" => Some(1),
+        "" | "no" | "disable" | "disabled" | "false" | "off" | "unset" => Some(0),
+        lower => c_number(lower),
+    }
+}
+
+/// A C integer constant that is not negative.
+fn c_number(text: &str) -> Option<u64> {
+    let (digits, radix) = match text.strip_prefix("0x") {
+        Some(hex) => (hex, 16),
+        None if text.len() > 1 && text.starts_with('0') => (&text[1..], 8),
+        None => (text, 10),
+    };
+    // `from_str_radix` takes a sign; an option does not.
+    digits.bytes().all(|b| b.is_ascii_alphanumeric()).then(|| u64::from_str_radix(digits, radix).ok()).flatten()
+}
+
+fn split_suffix(text: &str) -> (String, String) {
+    let lower = text.to_ascii_lowercase();
+    let hex = lower.starts_with("0x");
+    let at = lower
+        .char_indices()
+        .skip(if hex { 2 } else { 0 })
+        .find(|(_, c)| if hex { !c.is_ascii_hexdigit() } else { !c.is_ascii_digit() })
+        .map_or(lower.len(), |(i, _)| i);
+    (lower[..at].to_string(), lower[at..].to_string())
+}
+
+fn size(text: &str) -> Option<u64> {
+    let (digits, suffix) = split_suffix(text);
+    let shift = match suffix.as_str() {
+        "" | "b" => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        "t" => 40,
+        _ => return None,
+    };
+    c_number(&digits)?.checked_mul(1 << shift).filter(|&n| i64::try_from(n).is_ok())
+}
+
+fn rate(text: &str) -> Option<u64> {
+    let (digits, suffix) = split_suffix(text);
+    let n = c_number(&digits)?;
+    let unit = match suffix.as_str() {
+        "" | "ns" | "nsec" => 1,
+        "us" | "usec" => 1_000,
+        "ms" | "msec" => 1_000_000,
+        "s" | "sec" => 1_000_000_000,
+        "m" | "min" => 60_000_000_000,
+        "h" | "hour" => 3_600_000_000_000,
+        "d" | "day" => 86_400_000_000_000,
+        "hz" => return Some(1_000_000_000u64.checked_div(n).unwrap_or(0)),
+        _ => return None,
+    };
+    n.checked_mul(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values() {
+        let mut o = Options::default();
+        o.set("quiet", None).unwrap();
+        assert!(o.quiet);
+        o.set("quiet", Some("off")).unwrap();
+        assert!(!o.quiet);
+        o.set("bufsize", Some("512K")).unwrap();
+        assert_eq!(o.bufsize, 512 << 10);
+        o.set("switchrate", Some("100hz")).unwrap();
+        assert_eq!(o.switchrate, 10_000_000);
+        o.set("switchrate", Some("20ms")).unwrap();
+        assert_eq!(o.switchrate, 20_000_000);
+        o.set("define", Some("X=1")).unwrap();
+        assert_eq!(o.cppargs, ["-DX=1"]);
+        assert_eq!(o.set("quite", None), Err(OptionError::Name(Some("quiet"))));
+        for (name, value) in [("bufsize", "-1"), ("bufsize", "4q"), ("strsize", "1"), ("aggrate", "x"), ("nspec", "-3")]
+        {
+            assert!(matches!(o.set(name, Some(value)), Err(OptionError::Value(_))), "{name}={value}");
+        }
+        assert!(o.set("version", Some("1.0")).is_err());
+    }
+
+    #[test]
+    fn the_table_is_sorted_and_its_defaults_are_true() {
+        assert!(OPTIONS.windows(2).all(|w| w[0].name < w[1].name));
+        for doc in OPTIONS.iter().filter(|d| !d.default.is_empty()) {
+            let mut o = Options::default();
+            o.set(doc.name, Some(doc.default)).unwrap_or_else(|e| panic!("{}: {e:?}", doc.name));
+            if doc.name != "evaltime" {
+                assert_eq!(o, Options::default(), "{}", doc.name);
+            }
+        }
+    }
+}
