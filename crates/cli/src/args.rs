@@ -113,67 +113,81 @@ pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Args, String> {
     Ok(args)
 }
 
+/// An argument by itself, without the parser it came from.
+enum Flag {
+    Short(char),
+    Long(String),
+    Value(OsString),
+}
+
 fn flags(args: &mut Args, argv: impl Iterator<Item = OsString>) -> Result<(), String> {
     let mut parser = lexopt::Parser::from_args(argv);
     while let Some(arg) = parser.next().map_err(|e| e.to_string())? {
+        // The argument must not borrow the parser while its value is read.
+        let arg = match arg {
+            Short(c) => Flag::Short(c),
+            Long(name) => Flag::Long(name.to_string()),
+            Value(first) => Flag::Value(first),
+        };
         let mut text = || -> Result<String, String> {
             let value = parser.value().map_err(|e| e.to_string())?;
             value.into_string().map_err(|v| format!("'{}' is not UTF-8", v.to_string_lossy()))
         };
         let mut option = |name: &str, value: Option<String>| args.options.push((name.to_string(), value));
         match arg {
-            Short('P') => args.sources.push((SourceKind::Provider, text()?)),
-            Short('m') => args.sources.push((SourceKind::Module, text()?)),
-            Short('f') => args.sources.push((SourceKind::Function, text()?)),
-            Short('n') => args.sources.push((SourceKind::Name, text()?)),
-            Short('i') => args.sources.push((SourceKind::Id, text()?)),
-            Short('s') => args.sources.push((SourceKind::File, text()?)),
-            Short('x') => {
+            Flag::Short('P') => args.sources.push((SourceKind::Provider, text()?)),
+            Flag::Short('m') => args.sources.push((SourceKind::Module, text()?)),
+            Flag::Short('f') => args.sources.push((SourceKind::Function, text()?)),
+            Flag::Short('n') => args.sources.push((SourceKind::Name, text()?)),
+            Flag::Short('i') => args.sources.push((SourceKind::Id, text()?)),
+            Flag::Short('s') => args.sources.push((SourceKind::File, text()?)),
+            Flag::Short('x') => {
                 let value = text()?;
                 match value.split_once('=') {
                     Some((n, v)) => option(n, Some(v.to_string())),
                     None => option(&value, None),
                 }
             }
-            Short('b') => {
+            Flag::Short('b') => {
                 let v = text()?;
                 option("bufsize", Some(v));
             }
-            Short('q') => option("quiet", None),
-            Short('w') => option("destructive", None),
-            Short('Z') => option("zdefs", None),
-            Short('F') => option("flowindent", None),
-            Short('c') => args.commands.push(text()?),
-            Short('p') => args.pids.push(text()?),
-            Short('o') => args.output = Some(text()?),
-            Short('l') => args.list = true,
-            Short('e') => args.check = true,
-            Short('S') => args.disassemble = true,
-            Short('v') => args.verbose = true,
-            Short('V') => args.version = true,
-            Short(c @ ('C' | 'D' | 'U' | 'I' | 'H')) => {
+            Flag::Short('q') => option("quiet", None),
+            Flag::Short('w') => option("destructive", None),
+            Flag::Short('Z') => option("zdefs", None),
+            Flag::Short('F') => option("flowindent", None),
+            Flag::Short('c') => args.commands.push(text()?),
+            Flag::Short('p') => args.pids.push(text()?),
+            Flag::Short('o') => args.output = Some(text()?),
+            Flag::Short('l') => args.list = true,
+            Flag::Short('e') => args.check = true,
+            Flag::Short('S') => args.disassemble = true,
+            Flag::Short('v') => args.verbose = true,
+            Flag::Short('V') => args.version = true,
+            Flag::Short(c @ ('C' | 'D' | 'U' | 'I' | 'H')) => {
                 return Err(format!("-{c}: the C preprocessor is not supported by this version; run cpp first"));
             }
-            Short(c @ ('G' | 'h' | 'A' | 'a' | 'L' | 'X' | 'B' | 'W')) => {
+            Flag::Short(c @ ('G' | 'h' | 'A' | 'a' | 'L' | 'X' | 'B' | 'W')) => {
                 return Err(format!("-{c} is not supported by this version"));
             }
-            Long("format") if args.face == Face::Probity => {
+            Flag::Long(name) if name == "format" && args.face == Face::Probity => {
                 args.format = match text()?.as_str() {
                     "json" => Format::Json,
                     "text" => Format::Text,
                     other => return Err(format!("--format is 'text' or 'json', not '{other}'")),
                 }
             }
-            Long("check") if args.face == Face::Probity => args.check = true,
-            Long("help") => args.help = true,
-            Long("version") => args.version = true,
-            Value(first) => {
+            Flag::Long(name) if name == "check" && args.face == Face::Probity => args.check = true,
+            Flag::Long(name) if name == "help" => args.help = true,
+            Flag::Long(name) if name == "version" => args.version = true,
+            Flag::Value(first) => {
                 // Flags end at the first argument that is none: the rest belongs to the script.
                 let rest = std::iter::once(first).chain(parser.raw_args().map_err(|e| e.to_string())?);
                 args.rest = rest.map(|a| a.to_string_lossy().into_owned()).collect();
                 break;
             }
-            other => return Err(other.unexpected().to_string()),
+            Flag::Short(c) => return Err(format!("invalid option '-{c}'")),
+            Flag::Long(name) => return Err(format!("invalid option '--{name}'")),
         }
     }
     Ok(())

@@ -25,8 +25,8 @@ pub fn list(args: &Args, sys: &System, input: &Input) -> Result<u8> {
             // Every provider that can say something does; the others' reasons are not asked for here.
             let _ = world.probes(&ProbeDesc::default(), &mut show);
         } else {
-            let (probes, diagnostics) = probity::compiler::probes(input, &world);
-            crate::run::complain(args, input, &diagnostics);
+            let (probes, sources, diagnostics) = probity::compiler::probes(input, &world);
+            crate::run::complain(args, input, &sources, &diagnostics);
             probes.into_iter().for_each(&mut show);
         }
         failure.and_then(|()| out.flush())

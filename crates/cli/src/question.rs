@@ -4,6 +4,7 @@
 use crate::args::{Args, SourceKind};
 use anyhow::{Context, Result, anyhow, bail};
 use probity::Targets;
+use probity::compiler::options::OptionError;
 use probity::compiler::{Input, Options, Source};
 use probity::kernel::System;
 use probity::syntax::{Macros, Origin};
@@ -12,7 +13,7 @@ use probity::syntax::{Macros, Origin};
 pub fn build(args: &Args, sys: &System, targets: &mut Targets) -> Result<Input> {
     let mut options = Options::default();
     for (name, value) in &args.options {
-        options.set(name, value.as_deref()).map_err(|e| anyhow!("failed to set -x {name}: {e}"))?;
+        options.set(name, value.as_deref()).map_err(|e| wrong_option(name, value.as_deref(), &e))?;
     }
     let mut target = None;
     for command in &args.commands {
@@ -69,4 +70,17 @@ fn source(kind: SourceKind, text: &str) -> Result<Source> {
         }
     };
     Ok(Source { origin: Origin::Flag(flag), text: text.into() })
+}
+
+/// Why an option of the command line was not set.
+fn wrong_option(name: &str, value: Option<&str>, error: &OptionError) -> anyhow::Error {
+    match error {
+        OptionError::Name(None) => anyhow!("failed to set -x {name}: Invalid option name"),
+        OptionError::Name(Some(near)) => {
+            anyhow!("failed to set -x {name}: Invalid option name; is '{near}' meant?")
+        }
+        OptionError::Value(expected) => {
+            anyhow!("failed to set -x {name}={}: Invalid value for specified option: {expected}", value.unwrap_or(""))
+        }
+    }
 }

@@ -69,8 +69,8 @@ fn child_status(targets: &Targets) -> u8 {
 
 /// Compiles, or prints the diagnostics and fails with an error that has no text.
 fn compile(args: &Args, sys: &System, input: &Input) -> Result<Compiled> {
-    let (compiled, diagnostics) = probity::compile(sys, input);
-    complain(args, input, &diagnostics);
+    let (compiled, sources, diagnostics) = probity::compile(sys, input);
+    complain(args, input, &sources, &diagnostics);
     match compiled {
         Some(compiled) => Ok(compiled),
         None => bail!(""),
@@ -78,17 +78,12 @@ fn compile(args: &Args, sys: &System, input: &Input) -> Result<Compiled> {
 }
 
 /// Prints diagnostics: with the source line, or as DTrace does.
-pub fn complain(args: &Args, input: &Input, diagnostics: &[Diagnostic]) {
-    // The compiler adds the sources in this order, so spans mean the same here.
-    let mut sources = Sources::new();
-    for source in &input.sources {
-        sources.add(source.origin.clone(), source.text.clone());
-    }
+pub fn complain(args: &Args, input: &Input, sources: &Sources, diagnostics: &[Diagnostic]) {
     let colour = std::io::stderr().is_terminal();
     for diagnostic in diagnostics {
         match args.face {
-            Face::Probity => help::say(&render_pretty(diagnostic, &sources, colour)),
-            Face::Dtrace => help::say(&render_dtrace(diagnostic, &sources, input.options.errtags)),
+            Face::Probity => help::say(&render_pretty(diagnostic, sources, colour)),
+            Face::Dtrace => help::say(&render_dtrace(diagnostic, sources, input.options.errtags)),
         }
         // DTrace stops at the first.
         if args.face == Face::Dtrace && diagnostic.is_error() {

@@ -7,6 +7,7 @@
 
 pub mod action;
 pub mod buckets;
+mod epid;
 pub mod glob;
 pub mod layout;
 pub mod location;
@@ -16,6 +17,7 @@ pub mod text;
 pub mod types;
 
 pub use action::*;
+pub use epid::{applies, epid};
 pub use glob::*;
 pub use layout::*;
 pub use location::*;

@@ -119,7 +119,7 @@ pub fn fault_text(program: &Program, fault: &Fault, style: &Style) -> String {
     format!(
         "{}: error on enabled probe ID {} (ID {id}: {desc}): {}{}{action}{line}",
         style.prefix,
-        fault.clause.0 + 1,
+        probity_ir::epid(program, fault.probe.unit, fault.clause, fault.probe.index),
         fault_name(fault.code),
         fault_detail(fault),
     )

@@ -28,9 +28,10 @@ pub use target::Targets;
 
 use probity_compiler::{Compiled, Input};
 use probity_kernel::System;
-use probity_syntax::Diagnostic;
+use probity_syntax::{Diagnostic, Sources};
 
-/// Compiles a question against the running system. Creates nothing (G4). All diagnostics are returned, also with a success.
-pub fn compile(sys: &System, input: &Input) -> (Option<Compiled>, Vec<Diagnostic>) {
+/// Compiles a question against the running system. Creates nothing (G4). All diagnostics are returned, also with a success, and
+/// the texts that their spans point into.
+pub fn compile(sys: &System, input: &Input) -> (Option<Compiled>, Sources, Vec<Diagnostic>) {
     probity_compiler::compile(input, &World::new(sys))
 }

@@ -102,14 +102,16 @@ pub fn start<'a>(sys: &'a System, compiled: &'a Compiled, symbols: &'a dyn Symbo
 /// Says which source line a rejected program came from; this is our bug (G3).
 fn rejected(error: Error, compiled: &Compiled) -> Error {
     let Some((prog, slot)) = error.rejected_at() else { return error };
-    let line = slot.and_then(|s| compiled.object.progs.get(prog)?.line_at(s as usize));
+    let line = slot.and_then(|s| compiled.object.progs.get(prog)?.line_at(s as u32));
     let at = line.map_or(String::new(), |l| format!(" at line {l}"));
     error.context(format!("this is a bug in Probity: the kernel refused code that was generated{at}; please report it"))
 }
 
 impl Session<'_> {
     fn attach(&mut self) -> Result<(), Error> {
-        for (id, unit) in self.units() {
+        let compiled = self.compiled;
+        for (i, unit) in compiled.program.units.iter().enumerate() {
+            let id = UnitId(i as u32);
             let mut calls: Vec<(&'static dyn probity_providers::Provider, Vec<_>)> = Vec::new();
             for (index, probe) in unit.probes.iter().enumerate() {
                 let Some(probe) = probe else { continue };
@@ -280,7 +282,7 @@ impl Session<'_> {
             }
             again = fault.is_some();
             for fault in fault.iter() {
-                let epid = u64::from(fault.clause.0 + 1);
+                let epid = u64::from(probity_ir::epid(cx.program, fault.probe.unit, fault.clause, fault.probe.index));
                 let args = [0, epid, u64::from(fault.action), u64::from(fault.line), u64::from(fault.code), fault.value];
                 errors.iter().try_for_each(|prog| prog.test_run(&args, None).map(drop))?;
             }
