@@ -246,7 +246,10 @@ fn plan_agg(
         if size > MAX_VALUE {
             return Err(too_much(format!("aggregation @{} needs {size} bytes: use fewer buckets", agg.name)));
         }
-        let map = add(MapSpec::new(name, MapKind::Array, 4, size as u32, 1));
+        let mut spec = MapSpec::new(name, MapKind::Array, 4, size as u32, 1);
+        // The consumer zeroes the parts of an ended epoch in place.
+        spec.flags |= map_flags::MMAPABLE;
+        let map = add(spec);
         return Ok(AggLayout { map, key_size: 4, fields: Vec::new(), words, stride });
     }
     let key = key_plan(8, agg.key.iter().map(|&(val, _)| val));

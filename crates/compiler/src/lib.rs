@@ -22,7 +22,6 @@ mod vcode;
 mod verify;
 
 pub use codegen::{CodegenError, CodegenOptions, codegen, listing};
-pub use select::probes::epid;
 pub use env::{Env, EnvError};
 pub use expand::{Input, Source};
 pub use options::Options;
@@ -45,6 +44,29 @@ pub struct Compiled {
     pub types: TypeTable,
     /// Its texts, for messages.
     pub sources: Sources,
+}
+
+impl Compiled {
+    /// How many probes the clauses of a source are enabled for, each clause counted by itself.
+    pub fn matched(&self, source: u32) -> usize {
+        let of_source = |clause: probity_ir::ClauseId| {
+            self.program.clauses.get(clause.0 as usize).is_some_and(|c| c.span.0 == source)
+        };
+        let units = self.program.units.iter();
+        units
+            .flat_map(|unit| unit.clauses.iter().map(move |code| (unit, code)))
+            .filter(|(_, code)| of_source(code.clause))
+            .map(|(unit, code)| (0..unit.probes.len() as u32).filter(|&i| probity_ir::applies(unit, code, i)).count())
+            .sum()
+    }
+}
+
+/// The probes that a program's descriptions match, in order: what `-l` lists.
+pub fn probes(input: &Input, env: &dyn Env) -> (Vec<probity_ir::Probe>, Sources, Vec<Diagnostic>) {
+    let mut diags = Vec::new();
+    let expanded = expand::expand(input, env, &mut diags);
+    let bound = bind::bind(&expanded, env, &mut TypeTable::default(), &mut diags);
+    (bound.probes.into_iter().map(|b| b.probe).collect(), expanded.sources, diags)
 }
 
 /// A program without its code: as far as the front end goes.

@@ -41,9 +41,10 @@ impl Plan {
                 .collect(),
             aggs: program.aggs.iter().map(|a| AggPlan { cut: vec![false; a.key.len()] }).collect(),
         };
+        let cuttable = Cuttable::of(program);
         for unit in &program.units {
             for clause in &unit.clauses {
-                plan.walk(clause, &clause.body, false, false);
+                plan.walk(&cuttable.within(clause), &clause.body, false, false);
             }
         }
         plan
@@ -51,19 +52,19 @@ impl Plan {
 
     /// Walks statements in order. `before`: a record always precedes them; `after`: one may follow them. Returns whether they always
     /// write a record.
-    fn walk(&mut self, code: &ClauseCode, body: &[Stmt], before: bool, after: bool) -> bool {
+    fn walk(&mut self, cx: &Within, body: &[Stmt], before: bool, after: bool) -> bool {
         let mut emitted = false;
         for (at, stmt) in body.iter().enumerate() {
             let later = after || body[at + 1..].iter().any(emits);
             match stmt {
                 Stmt::Emit { record, values } => {
-                    self.emit(*record, code, values, before || emitted, later);
+                    self.emit(*record, cx, values, before || emitted, later);
                     emitted = true;
                 }
-                Stmt::Aggregate { agg, key, .. } => self.aggregate(*agg, code, key),
+                Stmt::Aggregate { agg, key, .. } => self.aggregate(*agg, cx, key),
                 Stmt::If { then, otherwise, .. } => {
-                    let a = self.walk(code, then, before || emitted, later);
-                    let b = self.walk(code, otherwise, before || emitted, later);
+                    let a = self.walk(cx, then, before || emitted, later);
+                    let b = self.walk(cx, otherwise, before || emitted, later);
                     emitted |= a && b;
                 }
                 _ => {}
@@ -72,19 +73,19 @@ impl Plan {
         emitted
     }
 
-    fn emit(&mut self, record: RecordId, code: &ClauseCode, values: &[ExprId], continues: bool, open: bool) {
+    fn emit(&mut self, record: RecordId, cx: &Within, values: &[ExprId], continues: bool, open: bool) {
         let Some(plan) = self.records.get_mut(record.0 as usize) else { return };
         plan.continues = continues;
         plan.open = open;
         for (cut, &value) in plan.cut.iter_mut().zip(values) {
-            *cut |= may_be_cut(code, value, 64);
+            *cut |= cx.may_be_cut(value);
         }
     }
 
-    fn aggregate(&mut self, agg: AggId, code: &ClauseCode, key: &[ExprId]) {
+    fn aggregate(&mut self, agg: AggId, cx: &Within, key: &[ExprId]) {
         let Some(plan) = self.aggs.get_mut(agg.0 as usize) else { return };
         for (cut, &value) in plan.cut.iter_mut().zip(key) {
-            *cut |= may_be_cut(code, value, 64);
+            *cut |= cx.may_be_cut(value);
         }
     }
 }
@@ -97,14 +98,111 @@ fn emits(stmt: &Stmt) -> bool {
     }
 }
 
-/// Whether a string expression that fills its capacity may have lost something. Constants are as long as their capacity
-/// by construction; all else is read from somewhere and cut there.
-fn may_be_cut(code: &ClauseCode, id: ExprId, depth: u32) -> bool {
-    let Some(expr) = code.exprs.get(id.0 as usize) else { return false };
-    match expr {
-        Expr::Str(_) | Expr::ProbeText(_) => false,
-        Expr::Cond(_, a, b) if depth > 0 => may_be_cut(code, *a, depth - 1) || may_be_cut(code, *b, depth - 1),
-        Expr::Temp(t) => matches!(code.temps.get(t.0 as usize), Some(Val::Str { .. })),
-        _ => true,
+/// Where a string that was cut may be kept: a variable is as wide as what the program puts into it, so only what comes from
+/// outside, or from a wider place, is cut.
+struct Cuttable<'a> {
+    program: &'a Program,
+    vars: Vec<bool>,
+    arrays: Vec<bool>,
+}
+
+/// The same with the temporaries of one clause.
+struct Within<'a> {
+    outside: &'a Cuttable<'a>,
+    code: &'a ClauseCode,
+    temps: Vec<bool>,
+}
+
+impl<'a> Cuttable<'a> {
+    /// Looks for assignments that may cut, until no more are found: what is put into one variable may go on into another.
+    fn of(program: &'a Program) -> Cuttable<'a> {
+        let mut found =
+            Cuttable { program, vars: vec![false; program.vars.len()], arrays: vec![false; program.arrays.len()] };
+        loop {
+            let (mut vars, mut arrays) = (found.vars.clone(), found.arrays.clone());
+            for code in program.units.iter().flat_map(|u| &u.clauses) {
+                let cx = found.within(code);
+                assignments(&code.body, &mut |stmt| match stmt {
+                    Stmt::SetVar(var, e) => {
+                        let n = var.0 as usize;
+                        if let (Some(cut), Some(def)) = (vars.get_mut(n), program.vars.get(n)) {
+                            *cut |= cx.may_be_cut(*e) || cx.too_long(*e, def.val);
+                        }
+                    }
+                    Stmt::SetElem(array, _, e) => {
+                        let n = array.0 as usize;
+                        if let (Some(cut), Some(def)) = (arrays.get_mut(n), program.arrays.get(n)) {
+                            *cut |= cx.may_be_cut(*e) || cx.too_long(*e, def.val);
+                        }
+                    }
+                    _ => {}
+                });
+            }
+            if vars == found.vars && arrays == found.arrays {
+                return found;
+            }
+            (found.vars, found.arrays) = (vars, arrays);
+        }
+    }
+
+    fn within(&'a self, code: &'a ClauseCode) -> Within<'a> {
+        let mut cx = Within { outside: self, code, temps: vec![false; code.temps.len()] };
+        loop {
+            let mut temps = cx.temps.clone();
+            assignments(&code.body, &mut |stmt| {
+                if let Stmt::SetTemp(temp, e) = stmt
+                    && let Some(cut) = temps.get_mut(temp.0 as usize)
+                {
+                    *cut |= cx.may_be_cut(*e);
+                }
+            });
+            if temps == cx.temps {
+                return cx;
+            }
+            cx.temps = temps;
+        }
+    }
+}
+
+impl Within<'_> {
+    /// Whether a string that fills its capacity may have lost something.
+    fn may_be_cut(&self, id: ExprId) -> bool {
+        self.cut_below(id, 64)
+    }
+
+    fn cut_below(&self, id: ExprId, depth: u32) -> bool {
+        let Some(expr) = self.code.exprs.get(id.0 as usize) else { return false };
+        match expr {
+            Expr::Str(_) | Expr::ProbeText(_) => false,
+            Expr::Cond(_, a, b) if depth > 0 => self.cut_below(*a, depth - 1) || self.cut_below(*b, depth - 1),
+            Expr::Temp(t) => self.temps.get(t.0 as usize).copied().unwrap_or(true),
+            Expr::Var(v) => self.outside.vars.get(v.0 as usize).copied().unwrap_or(true),
+            Expr::Elem(a, _) => self.outside.arrays.get(a.0 as usize).copied().unwrap_or(true),
+            _ => true,
+        }
+    }
+
+    /// Whether a constant does not fit.
+    fn too_long(&self, id: ExprId, val: Val) -> bool {
+        match (self.code.exprs.get(id.0 as usize), val) {
+            (Some(Expr::Str(bytes)), Val::Str { cap }) => bytes.len() as u64 >= u64::from(cap),
+            (Some(Expr::Cond(_, a, b)), _) => self.too_long(*a, val) || self.too_long(*b, val),
+            (Some(Expr::Var(v)), Val::Str { cap }) => {
+                let source = self.outside.program.vars.get(v.0 as usize);
+                matches!(source.map(|v| v.val), Some(Val::Str { cap: wide }) if wide > cap)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Every statement, branches included.
+fn assignments(body: &[Stmt], f: &mut dyn FnMut(&Stmt)) {
+    for stmt in body {
+        f(stmt);
+        if let Stmt::If { then, otherwise, .. } = stmt {
+            assignments(then, f);
+            assignments(otherwise, f);
+        }
     }
 }

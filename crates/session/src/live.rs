@@ -234,8 +234,12 @@ impl Session<'_> {
         self.run_phase(Phase::End, &[0])?;
         self.drain(consumer, None)?;
         self.report_missed(consumer)?;
+        let status = status.or(self.exit);
+        if let Some(status) = status {
+            self.tell(consumer, &Event::Exit(status))?;
+        }
         consumer.turn()?;
-        Ok(status.or(self.exit))
+        Ok(status)
     }
 
     /// All aggregations with their final values, and what rendering them needs. Call after [`Session::stop`].

@@ -9,7 +9,7 @@ fn a_flood_is_accounted_for_to_the_last_record() {
         return;
     }
     let program = c_program("flood", GETPPID, &["-O1"]);
-    let d = "syscall::getppid:entry /execname == \"getppids\"/ { printf(\"x %d %s %s\\n\", pid, execname, probefunc); @f = count(); }
+    let d = "syscall::getppid:entry /ppid == $target/ { printf(\"x %d %s %s\\n\", pid, execname, probefunc); @f = count(); }
              END { printa(\"FIRED %@d\\n\", @f); }";
     let command = format!("{} 2 100000", program.display());
     let run = run(&["-qn", d, "-b", "64k", "-c", &command]);
@@ -41,7 +41,7 @@ fn data_drops_in_json() {
         return;
     }
     let program = c_program("flood_json", GETPPID, &["-O1"]);
-    let d = "syscall::getppid:entry /execname == \"getppids\"/ { trace(pid); @f = count(); }";
+    let d = "syscall::getppid:entry /ppid == $target/ { trace(pid); @f = count(); }";
     let (objects, dropped) = json(d, &["-b", "16k", "-c", &format!("{} 2 100000", program.display())], "data");
     let records = objects.iter().filter(|o| o["type"] == "record").count() as i64;
     assert!(dropped > 0);
@@ -55,7 +55,7 @@ fn a_full_aggregation_counts_what_it_lost() {
     }
     let program = c_program("full", GETPPID, &["-O1"]);
     // Keys that never come twice.
-    let d = "syscall::getppid:entry /execname == \"getppids\"/ { @[n++] = count(); @f = count(); }";
+    let d = "syscall::getppid:entry /ppid == $target/ { @[n++] = count(); @f = count(); }";
     let (objects, dropped) =
         json(d, &["-x", "aggsize=16k", "-c", &format!("{} 2 20000", program.display())], "aggregation");
     let kept = objects
@@ -75,7 +75,7 @@ fn a_full_array_counts_what_it_lost() {
         return;
     }
     let program = c_program("full_array", GETPPID, &["-O1"]);
-    let d = "syscall::getppid:entry /execname == \"getppids\"/ { a[n++] = 1; }";
+    let d = "syscall::getppid:entry /ppid == $target/ { a[n++] = 1; }";
     let (_, dropped) = json(d, &["-x", "dynvarsize=16k", "-c", &format!("{} 1 20000", program.display())], "dynamic");
     assert!(dropped > 0 && dropped < 20_000, "{dropped}");
 }
@@ -86,7 +86,7 @@ fn a_full_control_ring_counts_what_it_lost() {
         return;
     }
     let program = c_program("full_control", GETPPID, &["-O1"]);
-    let d = "syscall::getppid:entry /execname == \"getppids\"/ { @ = count(); normalize(@, 1); } tick-1s { exit(0); }";
+    let d = "syscall::getppid:entry /ppid == $target/ { @ = count(); normalize(@, 1); } tick-1s { exit(0); }";
     let (_, dropped) = json(d, &["-c", &format!("{} 2 400000", program.display())], "control");
     assert!(dropped > 0, "{dropped}");
 }
@@ -97,8 +97,8 @@ fn exit_is_not_lost_in_a_flood() {
         return;
     }
     let program = c_program("flood_exit", GETPPID, &["-O1"]);
-    let d = "syscall::getppid:entry /execname == \"getppids\"/ { printf(\"%d\\n\", pid); n++; }
-             syscall::getppid:entry /n > 50000/ { exit(7); }";
+    let d = "syscall::getppid:entry /ppid == $target/ { printf(\"%d\\n\", pid); n++; }
+             syscall::getppid:entry /n > 50000 && ppid == $target/ { exit(7); }";
     let from = std::time::Instant::now();
     let run = run(&["-qn", d, "-b", "64k", "-c", &format!("{} 2 20000000", program.display())]);
     assert_eq!(run.status, 7, "{}", run.err);

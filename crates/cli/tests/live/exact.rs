@@ -11,7 +11,7 @@ fn every_call_is_counted() {
     let path = program.display();
     let (procs, calls, works) = (4, 100_000, 200);
     let d = format!(
-        "syscall:vmlinux:getppid:entry /execname == \"getppids\"/ {{ @n = count(); @s = sum(2); @q[cpu] = quantize(pid); @a = avg(7); }}
+        "syscall:vmlinux:getppid:entry /ppid == $target/ {{ @n = count(); @s = sum(2); @q[cpu] = quantize(pid); @a = avg(7); }}
          profile-4999 {{ @p[cpu] = count(); }}
          uprobe:{path}:work:entry {{ @w = count(); }}
          END {{ printa(\"N %@d\\n\", @n); printa(\"S %@d\\n\", @s); printa(\"A %@d\\n\", @a); printa(\"W %@d\\n\", @w); printa(@q); }}"
@@ -32,7 +32,7 @@ fn global_increments_are_exact() {
         return;
     }
     let program = c_program("increments", GETPPID, &["-O1"]);
-    let d = "syscall::getppid:entry /execname == \"getppids\"/ { n++; a[cpu & 0] += 2; } END { printf(\"N %d\\nA %d\\n\", n, a[0]); }";
+    let d = "syscall::getppid:entry /ppid == $target/ { n++; a[cpu & 0] += 2; } END { printf(\"N %d\\nA %d\\n\", n, a[0]); }";
     let d = format!("int64_t n; int64_t a[int]; {d}");
     let file = program.with_extension("d");
     std::fs::write(&file, d).expect("the script is written");
@@ -46,7 +46,7 @@ fn clearing_loses_nothing() {
         return;
     }
     let program = c_program("clearing", GETPPID, &["-O1"]);
-    let d = "syscall::getppid:entry /execname == \"getppids\"/ { @n = count(); @k[cpu] = count(); @all = count(); }
+    let d = "syscall::getppid:entry /ppid == $target/ { @n = count(); @k[cpu] = count(); @all = count(); }
              tick-20ms { printa(\"N %@d\\n\", @n); clear(@n); printa(\"K %d %@d\\n\", @k); trunc(@k); }
              END { printa(\"N %@d\\n\", @n); printa(\"K %d %@d\\n\", @k); printa(\"ALL %@d\\n\", @all); }";
     let out = answer(&["-qn", d, "-c", &format!("{} 2 150000", program.display())]);

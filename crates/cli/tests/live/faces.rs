@@ -28,8 +28,8 @@ fn aggregations_at_the_end() {
     let d = "BEGIN { @a[\"x\", 1] = sum(5); @a[\"y\", 2] = sum(3); @q = quantize(5); @q = quantize(9); exit(0); }";
     let out = answer(&["dtrace", "-qn", d]);
     let want = "
-  y                                                                 2                3
-  x                                                                 1                5
+  y                                                         2                3
+  x                                                         1                5
 
            value  ------------- Distribution ------------- count    
                2 |                                         0        

@@ -16,7 +16,7 @@ fn expressions() {
         ("%d", "(char)200", "-56"),
         ("%d", "(uint8_t)200 + 100", "300"),
         ("%x", "0xff & ~0xf", "f0"),
-        ("%d", "1 << 40 >> 38", "4"),
+        ("%d", "1ll << 40 >> 38", "4"),
         ("%d", "3 > 2 && 2 > 1 || 0", "1"),
         ("%d", "1 ^^ 1", "0"),
         ("%d", "-1 < 1u ? 1 : 2", "2"),
@@ -79,7 +79,7 @@ fn faults_end_the_clause_and_fire_error() {
     if !permitted() {
         return;
     }
-    let d = "BEGIN { printf(\"before\\n\"); x = *(int *)16; printf(\"after\\n\"); } BEGIN { y = 10 / z; } BEGIN { printf(\"next\\n\"); exit(0); }
+    let d = "BEGIN { printf(\"before\\n\"); x = *(int *)16; printf(\"after\\n\"); } BEGIN { z = 0; y = 10 / z; } BEGIN { printf(\"next\\n\"); exit(0); }
              ERROR { printf(\"error %d %d %d %x\\n\", arg1, arg2, arg4, arg5); }";
     let run = crate::tools::run(&["-qn", d]);
     assert_eq!(run.status, 0, "{}", run.err);
@@ -97,8 +97,8 @@ fn strings_from_user_memory() {
     }
     let program = c_program(
         "strings",
-        "#include <fcntl.h>\n#include <unistd.h>\nint main(void) { char p[400]; for (int i = 0; i < 399; i++) p[i] = 'a' + i % 26;
-         p[0] = '/'; p[399] = 0; open(\"/nonexistent/file\", O_RDONLY); open(p, O_RDONLY); open((char *)8, O_RDONLY); }",
+        "#include <fcntl.h>\n#include <unistd.h>\nint main(void) { char p[400]; char q[] = \"/nonexistent/file\"; for (int i = 0; i < 399; i++) p[i] = 'a' + i % 26;
+         p[0] = '/'; p[399] = 0; open(q, O_RDONLY); open(p, O_RDONLY); open((char *)8, O_RDONLY); }",
         &[],
     );
     let command = program.display().to_string();

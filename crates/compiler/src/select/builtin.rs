@@ -2,7 +2,6 @@
 
 use super::Select;
 use super::build::{Cost, Key};
-use super::probes::epid;
 use crate::vcode::{Base, Rhs, Slot, V};
 use probity_bpf::helpers::Helper;
 use probity_bpf::insn::{AluOp, Cond, Size, Width};
@@ -41,7 +40,8 @@ impl Select<'_> {
             }
             Builtin::Epid => {
                 let (program, unit, at) = (self.program, self.unit_id, self.at);
-                self.probe_number(|i| epid(program, unit, at, i))
+                let clause = self.unit.clauses[at].clause;
+                self.probe_number(|i| probity_ir::epid(program, probity_ir::UnitId(unit as u32), clause, i))
             }
             Builtin::Caller => self.caller(false),
             Builtin::Ucaller => self.caller(true),

@@ -4,7 +4,7 @@ use super::{Index, Select, has_index};
 use crate::vcode::{B, Base, Rhs, V};
 use probity_bpf::helpers::Helper;
 use probity_bpf::insn::{AluOp, Cond, Size, Width};
-use probity_ir::{COMPAT_BASE, ClauseCode, Location, ProbePart, Program, Selector, Unit};
+use probity_ir::{COMPAT_BASE, ClauseCode, Location, ProbePart, Selector, Unit};
 use std::collections::BTreeMap;
 
 /// Most probes of a unit that are told apart by comparing.
@@ -37,20 +37,6 @@ pub fn part_of(unit: &Unit, index: u32, part: ProbePart) -> &[u8] {
         ProbePart::Function => probe.desc.function.as_bytes(),
         ProbePart::Name => probe.desc.name.as_bytes(),
     }
-}
-
-/// The enabled-probe id: enablings are numbered from 1 through the program, by unit, clause, probe.
-pub fn epid(program: &Program, unit: usize, clause: usize, index: u32) -> u32 {
-    let count = |u: &Unit, c: &ClauseCode, below: u32| {
-        present(u).filter(|&i| i < below && applies(c, i)).count() as u32
-    };
-    let mut n = 1;
-    for u in &program.units[..unit] {
-        n += u.clauses.iter().map(|c| count(u, c, u32::MAX)).sum::<u32>();
-    }
-    let u = &program.units[unit];
-    n += u.clauses[..clause].iter().map(|c| count(u, c, u32::MAX)).sum::<u32>();
-    n + count(u, &u.clauses[clause], index)
 }
 
 impl Select<'_> {
