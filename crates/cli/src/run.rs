@@ -37,7 +37,8 @@ pub fn run(args: &Args) -> Result<u8> {
     let symbols = SystemSymbols::default();
     let mut session = probity::start(&sys, &compiled, &symbols)?;
     for attachment in session.attachments() {
-        for (probe, why) in &attachment.skipped {
+        let silent = args.face == Face::Dtrace && compiled.options.quiet;
+        for (probe, why) in attachment.skipped.iter().filter(|_| !silent) {
             help::complain(help::name(args.face), &format!("{probe} is not traced: {why}"));
         }
         if args.verbose && args.face == Face::Probity && !attachment.how.is_empty() {

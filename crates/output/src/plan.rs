@@ -77,15 +77,17 @@ impl Plan {
         let Some(plan) = self.records.get_mut(record.0 as usize) else { return };
         plan.continues = continues;
         plan.open = open;
-        for (cut, &value) in plan.cut.iter_mut().zip(values) {
-            *cut |= cx.may_be_cut(value);
+        let fields = cx.outside.program.records.get(record.0 as usize).map_or(&[][..], |r| &r.fields);
+        for ((cut, &value), &field) in plan.cut.iter_mut().zip(values).zip(fields) {
+            *cut |= cx.may_be_cut(value) || cx.too_long(value, field);
         }
     }
 
     fn aggregate(&mut self, agg: AggId, cx: &Within, key: &[ExprId]) {
         let Some(plan) = self.aggs.get_mut(agg.0 as usize) else { return };
-        for (cut, &value) in plan.cut.iter_mut().zip(key) {
-            *cut |= cx.may_be_cut(value);
+        let members = cx.outside.program.aggs.get(agg.0 as usize).map_or(&[][..], |a| &a.key);
+        for ((cut, &value), (member, _)) in plan.cut.iter_mut().zip(key).zip(members) {
+            *cut |= cx.may_be_cut(value) || cx.too_long(value, *member);
         }
     }
 }
@@ -178,7 +180,30 @@ impl Within<'_> {
             Expr::Temp(t) => self.temps.get(t.0 as usize).copied().unwrap_or(true),
             Expr::Var(v) => self.outside.vars.get(v.0 as usize).copied().unwrap_or(true),
             Expr::Elem(a, _) => self.outside.arrays.get(a.0 as usize).copied().unwrap_or(true),
+            Expr::StrJoin { a, b, cap } if depth > 0 => {
+                let whole = u64::from(self.capacity(*a, depth)) + u64::from(self.capacity(*b, depth));
+                whole > u64::from(*cap) + 1 || self.cut_below(*a, depth - 1) || self.cut_below(*b, depth - 1)
+            }
             _ => true,
+        }
+    }
+
+    /// How many bytes a string can have, its NUL included; `u32::MAX` where that is not known.
+    fn capacity(&self, id: ExprId, depth: u32) -> u32 {
+        let of = |val: Option<Val>| match val {
+            Some(Val::Str { cap }) => cap,
+            _ => u32::MAX,
+        };
+        let program = self.outside.program;
+        match self.code.exprs.get(id.0 as usize) {
+            Some(Expr::Str(bytes)) => u32::try_from(bytes.len()).map_or(u32::MAX, |len| len.saturating_add(1)),
+            Some(Expr::Comm) => 16,
+            Some(Expr::ReadStr { cap, .. } | Expr::StrJoin { cap, .. }) => *cap,
+            Some(Expr::Temp(t)) => of(self.code.temps.get(t.0 as usize).copied()),
+            Some(Expr::Var(v)) => of(program.vars.get(v.0 as usize).map(|v| v.val)),
+            Some(Expr::Elem(a, _)) => of(program.arrays.get(a.0 as usize).map(|a| a.val)),
+            Some(Expr::Cond(_, a, b)) if depth > 0 => self.capacity(*a, depth - 1).max(self.capacity(*b, depth - 1)),
+            _ => u32::MAX,
         }
     }
 

@@ -16,7 +16,7 @@ int main(void) {
   for (int i = 0; i < 10; i++) eight(1, 2, 3, 4, 5, 6, 7, 8);
   pthread_create(&t, 0, other, 0); pthread_join(t, 0);
   name("hello");
-  char *p = malloc(12345); free(p);
+  char *volatile p = malloc(12345); free(p);
   syscall(SYS_write, 1, "", 0L);
   return 0; }
 "#;

@@ -107,10 +107,9 @@ impl ClauseLower<'_> {
         match &e.kind {
             TKind::Int(v) => self.constant(*v),
             TKind::Str(bytes) => {
-                // What does not fit is cut, as it would be when stored; a NUL ends a string.
+                // A NUL ends a string. What does not fit is cut where it is stored, so that the cut can be told.
                 let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
-                let most = (self.cx.options.strsize as usize).saturating_sub(1);
-                self.add(Expr::Str(bytes[..end.min(most)].to_vec()))
+                self.add(Expr::Str(bytes[..end].to_vec()))
             }
             TKind::RawArg(n) => match self.cx.signature.raw.get(*n as usize).cloned() {
                 Some(place) => self.add(Expr::Loc(place)),
