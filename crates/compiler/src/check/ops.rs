@@ -209,6 +209,12 @@ impl Checker<'_> {
             }
             (Class::Pointer(to, _), Class::Int(..)) => {
                 let (ty, by) = (a.ty, self.scaled(b, to)?);
+                if let TKind::Int(by) = by.kind {
+                    // Offsets that are known add up to one.
+                    let by = if op == BinaryOp::Sub { by.wrapping_neg() } else { by };
+                    let sum = self.offset(a, by, span);
+                    return Ok(TExpr { ty, span, ..sum });
+                }
                 self.bin(bin, a, by, ty, span, op_span)
             }
             (Class::Int(..), Class::Pointer(to, _)) if op == BinaryOp::Add => {

@@ -1,0 +1,1 @@
+pid123::malloc:entry { trace(arg6); }

@@ -1,0 +1,1 @@
+struct s { int x[0x7fffffff]; }; BEGIN { }

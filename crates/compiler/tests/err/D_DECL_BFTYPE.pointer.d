@@ -1,0 +1,1 @@
+struct s { char *x : 9; }; BEGIN { }

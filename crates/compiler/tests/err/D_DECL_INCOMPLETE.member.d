@@ -1,0 +1,1 @@
+struct s { struct nothing x; }; BEGIN { }

@@ -1,0 +1,1 @@
+struct s { int x; }; int a[struct s]; BEGIN { }

@@ -1,0 +1,1 @@
+BEGIN { @a[exit(0)] = count(); }

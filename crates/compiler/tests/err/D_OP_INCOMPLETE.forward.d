@@ -1,0 +1,1 @@
+BEGIN { trace(((struct opaque *)0)->x); }

@@ -1,0 +1,1 @@
+inline int N = 1; BEGIN { N = 2; }

@@ -1,0 +1,1 @@
+BEGIN { @abcd = count(); printa(@abce); }

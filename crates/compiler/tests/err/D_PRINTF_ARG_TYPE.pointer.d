@@ -1,0 +1,1 @@
+syscall::read:entry { printf("%s", args[1]); }

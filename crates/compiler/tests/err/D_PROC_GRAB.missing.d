@@ -1,0 +1,1 @@
+pid9::malloc:entry { }

@@ -1,0 +1,1 @@
+syscall::read:entry { x = args[1]; } END { trace(*x); }

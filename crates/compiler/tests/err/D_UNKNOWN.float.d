@@ -1,0 +1,1 @@
+sdt:::sched_switch { trace(args[2]); }

@@ -1,0 +1,2 @@
+translator int < int *v > { x = 1; };
+BEGIN { }

@@ -1,0 +1,1 @@
+syscall::read:return { trace(self->t); }

@@ -1,0 +1,1 @@
+BEGIN { this->time = 1; trace(this->tme); }

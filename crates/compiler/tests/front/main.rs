@@ -1,0 +1,86 @@
+//! The front end: D to IR against a made-up world, and every tag that it can report.
+
+mod err;
+mod lowering;
+mod world;
+
+use probity_compiler::{Input, Source, check_only};
+use probity_ir::*;
+use probity_syntax::{Diagnostic, Macros, Origin};
+
+/// A script, or what `-n` takes if it is only a probe description.
+fn input(text: &str) -> Input {
+    let origin = if text.contains('{') || !text.contains(':') { Origin::File("t.d".into()) } else { Origin::Flag('n') };
+    Input {
+        sources: vec![Source { origin, text: text.into() }],
+        macros: Macros { args: vec!["t.d".into()], ..Macros::default() },
+        ..Input::default()
+    }
+}
+
+/// Compiles to IR, or fails the test with the diagnostics.
+fn program(text: &str) -> Program {
+    let (front, diags) = check_only(&input(text), &world::World);
+    match front.program {
+        Some(p) => {
+            well_formed(&p);
+            p
+        }
+        None => panic!("{text}: {}", shown(&diags)),
+    }
+}
+
+fn shown(diags: &[Diagnostic]) -> String {
+    diags.iter().map(|d| format!("{} {}\n", d.tag, d.message)).collect()
+}
+
+fn tags_of(text: &str) -> Vec<&'static str> {
+    let (front, diags) = check_only(&input(text), &world::World);
+    assert_eq!(front.program.is_none(), diags.iter().any(Diagnostic::is_error), "{text}: {}", shown(&diags));
+    diags.iter().map(|d| d.tag).collect()
+}
+
+/// What holds for every program that the front end makes.
+fn well_formed(p: &Program) {
+    for unit in &p.units {
+        assert!(!unit.clauses.is_empty(), "a unit without clauses");
+        for c in &unit.clauses {
+            assert!(c.probes.windows(2).all(|w| w[0] < w[1]));
+            assert!(c.probes.iter().all(|i| unit.probes[*i as usize].is_some()));
+            // An expression's operands come before it: there are no cycles.
+            for (i, e) in c.exprs.iter().enumerate() {
+                for o in operands(e) {
+                    assert!((o.0 as usize) < i, "{e:?} at {i}");
+                }
+            }
+            check_block(p, &c.body);
+        }
+    }
+}
+
+fn check_block(p: &Program, stmts: &[Stmt]) {
+    for s in stmts {
+        match s {
+            Stmt::Emit { record, values } => {
+                assert_eq!(p.records[record.0 as usize].fields.len(), values.len());
+            }
+            Stmt::Aggregate { agg, key, .. } => assert_eq!(p.aggs[agg.0 as usize].key.len(), key.len()),
+            Stmt::If { then, otherwise, .. } => {
+                check_block(p, then);
+                check_block(p, otherwise);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn operands(e: &Expr) -> Vec<ExprId> {
+    match e {
+        Expr::Elem(_, key) => key.clone(),
+        Expr::Un(_, a) | Expr::Ext { of: a, .. } | Expr::StrLen(a) => vec![*a],
+        Expr::Load { addr: a, .. } | Expr::ReadBytes { addr: a, .. } | Expr::ReadStr { addr: a, .. } => vec![*a],
+        Expr::Bin(_, a, b) | Expr::And(a, b) | Expr::Or(a, b) | Expr::StrCmp(_, a, b) => vec![*a, *b],
+        Expr::Cond(c, a, b) => vec![*c, *a, *b],
+        _ => vec![],
+    }
+}
