@@ -6,6 +6,10 @@ use crate::select::{LIMITS, select};
 use crate::{alloc, fold, verify};
 use probity_bpf::{Object, ProgSpec, ProgType};
 use probity_ir::{Layout, Program};
+use std::collections::BTreeSet;
+
+/// The kernel's `MAX_USED_MAPS`.
+const MAX_MAPS: usize = 64;
 
 /// Sizes and facts of the target system that the generated code depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,6 +77,15 @@ fn generate(
                     let message = format!("program type {} is not one that traces", spec.prog.prog_type);
                     return Err(refuse(message, program, unit));
                 };
+                let maps: BTreeSet<u32> = assembled.insns.iter().filter_map(|i| i.map_index()).collect();
+                if maps.len() > MAX_MAPS {
+                    let message = format!(
+                        "the clauses of these probes use {} maps, and a BPF program can use {MAX_MAPS}: \
+                         use fewer aggregations and associative arrays",
+                        maps.len()
+                    );
+                    return Err(refuse(message, program, unit));
+                }
                 let mut prog = ProgSpec::new(&spec.name, prog_type, assembled.insns);
                 prog.attach_type = Some(spec.prog.attach_type).filter(|&t| t != 0);
                 prog.attach_btf_id = Some(spec.prog.btf_id).filter(|&id| id != 0);

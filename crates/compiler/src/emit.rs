@@ -2,10 +2,11 @@
 //! lead to jumps, and the frame.
 
 use crate::vcode::{B, Base, Code, Edge, Inst, Rhs, Slot};
-use probity_bpf::Asm;
-use probity_bpf::asm::{AsmError, Assembled, Label};
+use crate::peephole::{Item, Peephole};
+use probity_bpf::asm::{AsmError, Assembled};
 use probity_bpf::insn::{AluOp, Cond, Insn, R0, R10, Reg, Size, Src, Width};
 use regalloc2::{Allocation, Edit, InstPosition, Output, PReg};
+use std::collections::BTreeSet;
 
 /// Bytes of stack that a program has.
 pub const STACK: u32 = 512;
@@ -28,8 +29,9 @@ impl From<AsmError> for EmitError {
 struct Emit<'a> {
     code: &'a Code,
     out: &'a Output,
-    asm: Asm,
-    labels: Vec<Label>,
+    items: Vec<Item>,
+    /// Labels given; each block's is its number.
+    labels: u32,
     /// Index of each block's first instruction.
     first: Vec<usize>,
     /// Where a block that does nothing but jump leads.
@@ -46,13 +48,12 @@ pub fn emit(code: &Code, out: &Output) -> Result<Assembled, EmitError> {
     if stack > STACK {
         return Err(EmitError::Stack(stack));
     }
-    let mut asm = Asm::new();
-    let labels = code.blocks.iter().map(|_| asm.label()).collect();
+    let labels = code.blocks.len() as u32;
     let first = code.blocks.iter().scan(0, |n, b| {
         *n += b.insts.len();
         Some(*n - b.insts.len())
     });
-    let mut emit = Emit { code, out, asm, labels, first: first.collect(), forward: Vec::new() };
+    let mut emit = Emit { code, out, items: Vec::new(), labels, first: first.collect(), forward: Vec::new() };
     emit.forward = (0..code.blocks.len() as u32).map(|b| emit.destination(B(b))).collect();
     let empty = |e: &Emit<'_>, b: B| e.forward[b.index()] != b;
     let hot = (0..code.blocks.len() as u32).map(B).filter(|b| !code.blocks[b.index()].cold);
@@ -61,39 +62,38 @@ pub fn emit(code: &Code, out: &Output) -> Result<Assembled, EmitError> {
     for (i, &b) in order.iter().enumerate() {
         emit.block(b, order.get(i + 1).copied());
     }
-    Ok(emit.asm.finish()?)
+    let mut program = Peephole { frame: code.frame_size as i16, items: emit.items, labels: emit.labels };
+    program.clean();
+    Ok(program.assemble()?)
 }
 
-/// Lets each block be followed by the one it jumps to where that one has no better place, so that fewer jumps are needed.
-/// Cold blocks stay behind the others.
+/// Orders the blocks so that few jumps are needed: usual ones before rare ones, each after all that lead to it from its own
+/// kind, and where possible right after one that leads to it.
 fn place(code: &Code, order: Vec<B>, forward: &[B]) -> Vec<B> {
-    let mut preds = vec![0u32; code.blocks.len()];
-    let target = |e: &Edge| forward[e.to.index()];
-    for &b in &order {
-        if let Some((end, _)) = code.blocks[b.index()].insts.last() {
-            end.edges().into_iter().for_each(|e| preds[target(e).index()] += 1);
-        }
-    }
-    let mut placed = vec![false; code.blocks.len()];
+    let cold = |b: B| code.blocks[b.index()].cold;
+    let targets = |b: B| -> Vec<B> {
+        let Some((end, _)) = code.blocks[b.index()].insts.last() else { return Vec::new() };
+        end.edges().iter().map(|e| forward[e.to.index()]).filter(|&to| cold(to) == cold(b)).collect()
+    };
+    let mut waiting = vec![0u32; code.blocks.len()];
+    order.iter().flat_map(|&b| targets(b)).for_each(|to| waiting[to.index()] += 1);
     let mut out = Vec::with_capacity(order.len());
-    for &b in &order {
-        let mut at = b;
-        // A chain goes on while the next block is new, as cold as this one, and all other ways to it have been placed (so that
-        // joins come after both their arms).
-        while !std::mem::replace(&mut placed[at.index()], true) {
-            out.push(at);
-            let Some((end, _)) = code.blocks[at.index()].insts.last() else { break };
-            let edges = end.edges();
-            edges.iter().for_each(|e| preds[target(e).index()] -= 1);
-            let fits = |b: B| {
-                !placed[b.index()]
-                    && code.blocks[b.index()].cold == code.blocks[at.index()].cold
-                    && preds[b.index()] == 0
-            };
-            match edges.iter().map(|e| target(e)).find(|&b| fits(b)) {
-                Some(next) => at = next,
-                None => break,
+    for kind in [false, true] {
+        let mut ready: BTreeSet<B> =
+            order.iter().copied().filter(|&b| cold(b) == kind && waiting[b.index()] == 0).collect();
+        let mut next = ready.first().copied();
+        while let Some(b) = next {
+            ready.remove(&b);
+            out.push(b);
+            next = None;
+            for to in targets(b) {
+                waiting[to.index()] -= 1;
+                if waiting[to.index()] == 0 {
+                    ready.insert(to);
+                    next = next.or(Some(to));
+                }
             }
+            next = next.or(ready.first().copied());
         }
     }
     out
@@ -121,13 +121,42 @@ impl Emit<'_> {
         b
     }
 
+    fn push(&mut self, insn: Insn) {
+        self.items.push(Item::Insn(insn));
+    }
+
+    fn wide(&mut self, insns: [Insn; 2]) {
+        self.items.push(Item::Wide(insns));
+    }
+
+    fn label(&mut self) -> u32 {
+        self.labels += 1;
+        self.labels - 1
+    }
+
+    fn bind(&mut self, label: u32) {
+        self.items.push(Item::Bind(label));
+    }
+
+    fn ja(&mut self, label: u32) {
+        self.items.push(Item::Ja(label));
+    }
+
+    fn jmp(&mut self, cond: Cond, width: Width, a: Reg, b: impl Into<Src>, label: u32) {
+        self.items.push(Item::Jmp(cond, width, a, b.into(), label));
+    }
+
+    fn jmp64(&mut self, cond: Cond, a: Reg, b: impl Into<Src>, label: u32) {
+        self.jmp(cond, Width::W64, a, b, label);
+    }
+
     fn block(&mut self, b: B, next: Option<B>) {
-        self.asm.bind(self.labels[b.index()]);
+        self.bind(b.0);
         let range = self.code.blocks[b.index()].insts.iter().enumerate();
         for (i, (inst, line)) in range {
             let at = self.first[b.index()] + i;
             if *line != 0 {
-                self.asm.line(*line);
+                self.items.push(Item::Line(*line));
             }
             self.moves(at, InstPosition::Before);
             self.inst(inst, at, next);
@@ -140,9 +169,9 @@ impl Emit<'_> {
         for Edit::Move { from, to } in moves {
             match (from.as_reg(), to.as_reg()) {
                 _ if from == to => {}
-                (Some(_), Some(_)) => self.asm.emit(Insn::mov64(reg(to), reg(from))),
-                (None, Some(_)) => self.asm.emit(Insn::ldx(Size::DW, reg(to), R10, self.spill(from))),
-                (Some(_), None) => self.asm.emit(Insn::stx(Size::DW, R10, self.spill(to), reg(from))),
+                (Some(_), Some(_)) => self.push(Insn::mov64(reg(to), reg(from))),
+                (None, Some(_)) => self.push(Insn::ldx(Size::DW, reg(to), R10, self.spill(from))),
+                (Some(_), None) => self.push(Insn::stx(Size::DW, R10, self.spill(to), reg(from))),
                 (None, None) => {}
             }
         }
@@ -160,7 +189,7 @@ impl Emit<'_> {
     fn jump(&mut self, edge: &Edge, next: Option<B>) {
         let to = self.forward[edge.to.index()];
         if Some(to) != next {
-            self.asm.ja(self.labels[to.index()]);
+            self.ja(to.0);
         }
     }
 
@@ -174,21 +203,21 @@ impl Emit<'_> {
             Inst::Imm { val, .. } => {
                 let dst = take();
                 match (i32::try_from(*val), u32::try_from(*val)) {
-                    (Ok(imm), _) => self.asm.emit(Insn::mov64(dst, imm)),
-                    (_, Ok(imm)) => self.asm.emit(Insn::mov32(dst, imm as i32)),
-                    _ => self.asm.emit(Insn::ld_imm64(dst, *val as u64)),
+                    (Ok(imm), _) => self.push(Insn::mov64(dst, imm)),
+                    (_, Ok(imm)) => self.push(Insn::mov32(dst, imm as i32)),
+                    _ => self.wide(Insn::ld_imm64(dst, *val as u64)),
                 }
             }
-            Inst::MapFd { map, .. } => self.asm.emit(Insn::ld_map_fd(take(), *map)),
-            Inst::MapValue { map, off, .. } => self.asm.emit(Insn::ld_map_value(take(), *map, *off)),
+            Inst::MapFd { map, .. } => self.wide(Insn::ld_map_fd(take(), *map)),
+            Inst::MapValue { map, off, .. } => self.wide(Insn::ld_map_value(take(), *map, *off)),
             Inst::FrameAddr { slot, off, .. } => {
                 let dst = take();
-                self.asm.emit(Insn::mov64(dst, R10));
-                self.asm.emit(Insn::add64(dst, self.frame(*slot, *off)));
+                self.push(Insn::mov64(dst, R10));
+                self.push(Insn::add64(dst, self.frame(*slot, *off)));
             }
             Inst::Low32 { .. } => {
                 let (a, dst) = (take(), take());
-                self.asm.emit(Insn::mov32(dst, a));
+                self.push(Insn::mov32(dst, a));
             }
             Inst::Alu { op, width, b, .. } => {
                 let dst = take();
@@ -196,16 +225,16 @@ impl Emit<'_> {
                     Rhs::Reg(_) => Src::Reg(take()),
                     Rhs::Imm(imm) => Src::Imm(*imm),
                 };
-                self.asm.emit(Insn::alu(*op, *width, dst, src));
+                self.push(Insn::alu(*op, *width, dst, src));
             }
-            Inst::Neg { .. } => self.asm.emit(Insn::neg(Width::W64, take())),
-            Inst::ToBe { .. } => self.asm.emit(Insn::to_be(take(), 64)),
+            Inst::Neg { .. } => self.push(Insn::neg(Width::W64, take())),
+            Inst::ToBe { .. } => self.push(Insn::to_be(take(), 64)),
             Inst::Min { max, .. } => {
                 let dst = take();
-                let label = self.asm.label();
-                self.asm.jmp64(Cond::Le, dst, *max as i32, label);
-                self.asm.emit(Insn::mov64(dst, *max as i32));
-                self.asm.bind(label);
+                let label = self.label();
+                self.jmp64(Cond::Le, dst, *max as i32, label);
+                self.push(Insn::mov64(dst, *max as i32));
+                self.bind(label);
             }
             Inst::Log2 { .. } => {
                 let (_, tmp, dst) = (take(), take(), take());
@@ -213,26 +242,26 @@ impl Emit<'_> {
             }
             Inst::Load { size, base, off, .. } => {
                 let (base, off) = self.place(base, *off, &mut take);
-                self.asm.emit(Insn::ldx(*size, take(), base, off));
+                self.push(Insn::ldx(*size, take(), base, off));
             }
             Inst::Store { size, base, off, src } => {
                 let (base, off) = self.place(base, *off, &mut take);
                 match src {
-                    Rhs::Reg(_) => self.asm.emit(Insn::stx(*size, base, off, take())),
-                    Rhs::Imm(imm) => self.asm.emit(Insn::st(*size, base, off, *imm)),
+                    Rhs::Reg(_) => self.push(Insn::stx(*size, base, off, take())),
+                    Rhs::Imm(imm) => self.push(Insn::st(*size, base, off, *imm)),
                 }
             }
             Inst::Atomic { op, base, off, .. } | Inst::Fetch { op, base, off, .. } => {
                 let src = take();
                 let (base, off) = self.place(base, *off, &mut take);
-                self.asm.emit(Insn::atomic(*op, Width::W64, base, off, src));
+                self.push(Insn::atomic(*op, Width::W64, base, off, src));
             }
             Inst::Cmpxchg { base, off, .. } => {
                 let (_, new) = (take(), take());
                 let (base, off) = self.place(base, *off, &mut take);
-                self.asm.emit(Insn::atomic(probity_bpf::insn::AtomicOp::Cmpxchg, Width::W64, base, off, new));
+                self.push(Insn::atomic(probity_bpf::insn::AtomicOp::Cmpxchg, Width::W64, base, off, new));
             }
-            Inst::Call { helper, .. } => self.asm.emit(Insn::call(*helper)),
+            Inst::Call { helper, .. } => self.push(Insn::call(*helper)),
             Inst::Jump(edge) => self.jump(edge, next),
             Inst::Branch { cond, width, b, then, other, .. } => {
                 let a = take();
@@ -244,15 +273,15 @@ impl Emit<'_> {
                 if yes == no {
                     self.jump(then, next);
                 } else if let (Some(opposite), true) = (cond.negate(), Some(yes) == next) {
-                    self.asm.jmp(opposite, *width, a, b, self.labels[no.index()]);
+                    self.jmp(opposite, *width, a, b, no.0);
                 } else {
-                    self.asm.jmp(*cond, *width, a, b, self.labels[yes.index()]);
+                    self.jmp(*cond, *width, a, b, yes.0);
                     self.jump(other, next);
                 }
             }
             Inst::Ret => {
-                self.asm.emit(Insn::mov64(R0, 0));
-                self.asm.emit(Insn::exit());
+                self.push(Insn::mov64(R0, 0));
+                self.push(Insn::exit());
             }
         }
     }
@@ -267,21 +296,21 @@ impl Emit<'_> {
     /// A binary search for the highest bit.
     fn log2(&mut self, dst: Reg, tmp: Reg) {
         // 2^32 is no immediate: the high half is taken to look at it.
-        let low = self.asm.label();
-        self.asm.emit(Insn::mov64(dst, tmp));
-        self.asm.emit(Insn::alu64(AluOp::Rsh, dst, 32));
-        self.asm.jmp64(Cond::Eq, dst, 0, low);
-        self.asm.emit(Insn::mov64(tmp, dst));
-        self.asm.emit(Insn::mov64(dst, 32));
-        self.asm.bind(low);
+        let low = self.label();
+        self.push(Insn::mov64(dst, tmp));
+        self.push(Insn::alu64(AluOp::Rsh, dst, 32));
+        self.jmp64(Cond::Eq, dst, 0, low);
+        self.push(Insn::mov64(tmp, dst));
+        self.push(Insn::mov64(dst, 32));
+        self.bind(low);
         for n in [16, 8, 4, 2, 1] {
-            let below = self.asm.label();
-            self.asm.jmp64(Cond::Lt, tmp, 1 << n, below);
-            self.asm.emit(Insn::add64(dst, n));
+            let below = self.label();
+            self.jmp64(Cond::Lt, tmp, 1 << n, below);
+            self.push(Insn::add64(dst, n));
             if n > 1 {
-                self.asm.emit(Insn::alu64(AluOp::Rsh, tmp, n));
+                self.push(Insn::alu64(AluOp::Rsh, tmp, n));
             }
-            self.asm.bind(below);
+            self.bind(below);
         }
     }
 }

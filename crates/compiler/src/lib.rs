@@ -15,6 +15,7 @@ pub mod expand;
 mod fold;
 pub mod format;
 mod layout;
+mod peephole;
 pub mod lower;
 pub mod options;
 mod select;
