@@ -347,13 +347,14 @@ impl Folder<'_> {
                 Stmt::If { cond, then, otherwise } => {
                     let cond = self.expr(*cond);
                     match self.truth(cond) {
-                        Some(true) => {
-                            out.extend(self.body(then));
-                            continue;
-                        }
-                        Some(false) => {
-                            out.extend(self.body(otherwise));
-                            continue;
+                        Some(known) => {
+                            let taken = self.body(if known { then } else { otherwise });
+                            if !taken.iter().any(|s| matches!(s, Stmt::Mark { .. })) {
+                                out.extend(taken);
+                                continue;
+                            }
+                            // A mark in a branch must not go beyond it.
+                            Stmt::If { cond: self.int(1), then: taken, otherwise: Vec::new() }
                         }
                         None => Stmt::If { cond, then: self.body(then), otherwise: self.body(otherwise) },
                     }

@@ -256,7 +256,7 @@ pub enum Builtin {
     CurThread,
     /// The number of the probe that fired.
     ProbeId,
-    /// The number of the enabling, `epid`: the clause's number, from 1 ([`ClauseId`] + 1).
+    /// The number of the enabling: [`crate::epid()`] of the clause and the probe that fired.
     Epid,
     /// The return address in the kernel, by a stack walk.
     Caller,
@@ -384,8 +384,9 @@ pub enum Stmt {
         /// Gets the value before the addition.
         old: Option<TempId>,
     },
-    /// Copies `len` bytes (evaluated, at most `max`) from memory into the firing's scratch memory; `dst` gets the offset of the
-    /// copy, zero-filled up to `max` rounded to 8. Faults when the source cannot be read or scratch memory is exhausted.
+    /// Copies `len` bytes from memory into the clause's scratch memory; `dst` gets the offset of the copy, zero-filled up to
+    /// `max` rounded to 8. Faults when scratch memory is exhausted ([`Fault::NoScratch`](crate::Fault), the value is the address), when
+    /// `len`, unsigned, is above `max` (`BadSize`), and when the source cannot be read.
     CopyIn {
         /// Gets the offset in scratch memory (a [`Space::Scratch`] pointer).
         dst: TempId,
@@ -426,7 +427,7 @@ pub enum Stmt {
         otherwise: Vec<Stmt>,
     },
     /// Marks the source position of what follows: byte offset in the clause's source, for line info and faults; and the
-    /// number of the action in its clause, from 1.
+    /// number of the action in its clause, from 1. A mark in a branch ends with the branch.
     Mark {
         /// Line number from 1.
         line: u32,

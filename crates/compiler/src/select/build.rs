@@ -85,6 +85,7 @@ pub struct Build {
     pieces: Vec<Piece>,
     clock: u32,
     pointers: HashSet<V>,
+    constants: HashMap<V, i64>,
 }
 
 impl Build {
@@ -320,6 +321,7 @@ impl Build {
     pub fn imm(&mut self, val: i64) -> V {
         let dst = self.reg();
         self.push(Inst::Imm { dst, val });
+        self.constants.insert(dst, val);
         dst
     }
 
@@ -431,6 +433,9 @@ impl Build {
 
     /// The unsigned minimum, provable.
     pub fn min(&mut self, a: V, max: u32) -> V {
+        if let Some(&known) = self.constants.get(&a) {
+            return self.imm((known as u64).min(max.into()) as i64);
+        }
         let a = self.scalar(a);
         let dst = self.reg();
         self.push(Inst::Min { dst, a, max: max.min(i32::MAX as u32) });

@@ -211,7 +211,7 @@ impl<'a> Select<'a> {
     fn unit(&mut self) {
         let exit = self.b.block();
         self.fault_to = FaultTo::Exit(exit);
-        if self.unit.phase == Phase::Run {
+        if matches!(self.unit.phase, Phase::Begin | Phase::Run) {
             self.check_state(exit);
         }
         let masks = self.select_probe(exit);
@@ -413,13 +413,17 @@ impl<'a> Select<'a> {
                 let no = if otherwise.is_empty() { join } else { self.b.block() };
                 self.branch(*cond, yes, no);
                 self.end_statement();
+                // A mark in a branch ends with the branch.
+                let mark = (self.b.line, self.action);
                 self.b.start(yes);
                 self.body(then);
                 self.b.jump(join);
+                (self.b.line, self.action) = mark;
                 if no != join {
                     self.b.start(no);
                     self.body(otherwise);
                     self.b.jump(join);
+                    (self.b.line, self.action) = mark;
                 }
                 self.b.start(join);
             }

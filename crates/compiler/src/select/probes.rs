@@ -81,7 +81,15 @@ impl Select<'_> {
                 self.b.branch(Cond::Ge, Width::W64, number, Rhs::Imm(bound), exit, known);
                 self.b.start(known);
                 let index = match compat {
-                    Some(compat) => self.compat_index(number, compat),
+                    Some(compat) => {
+                        let index = self.compat_index(number, compat);
+                        if *limit < 2 * COMPAT_BASE {
+                            let known = self.b.block();
+                            self.b.branch(Cond::Ge, Width::W64, index, Rhs::Imm(*limit as i32), exit, known);
+                            self.b.start(known);
+                        }
+                        index
+                    }
                     None => number,
                 };
                 self.index = Index::Reg(index);

@@ -193,17 +193,20 @@ impl<'a> Select<'a> {
             Expr::ReadStr { addr, space, cap, max } => {
                 let addr = self.address(*addr);
                 let cap = (*cap).clamp(1, to.cap);
-                let size = match max {
-                    None => Rhs::Imm(cap as i32),
-                    Some(max) => {
-                        let max = self.int(*max);
+                let limit = max.map(|max| match self.expr(max) {
+                    Expr::Const(n) => Rhs::Imm((*n as u64).min(u64::from(cap) - 1) as i32 + 1),
+                    _ => {
+                        let max = self.int(max);
                         let max = self.b.min(max, cap - 1);
                         Rhs::Reg(self.b.alu(AluOp::Add, max, Rhs::Imm(1)))
                     }
-                };
-                if pad {
+                });
+                // A read of fewer bytes than there are leaves some of the stack unwritten, which the verifier before 6.3
+                // lets nobody read, and wants written before a read of an unknown length.
+                if pad || (limit.is_some() && matches!(to.base, Base::Frame(_))) {
                     self.clear(to.base, to.off, to.cap.next_multiple_of(8));
                 }
+                let size = limit.unwrap_or(Rhs::Imm(cap as i32));
                 if *space == probity_ir::Space::Scratch {
                     if let Some(from) = self.copied_place(addr, cap) {
                         self.read_str(to.base, to.off, size, from, probity_ir::Space::Kernel);

@@ -129,6 +129,8 @@ pub struct State {
     pub drops: BTreeMap<(Drop, u32), u64>,
     /// Records since they were taken.
     pub records: Vec<Out>,
+    /// Set where more than one outcome is right; what follows is not to be compared.
+    pub unsure: bool,
 }
 
 /// Sizes that the evaluator must know.
@@ -154,6 +156,7 @@ impl State {
             aggs: vec![BTreeMap::new(); program.aggs.len()],
             drops: BTreeMap::new(),
             records: Vec::new(),
+            unsure: false,
         }
     }
 
@@ -204,6 +207,7 @@ pub fn fire(program: &Program, limits: Limits, state: &mut State, firing: &Firin
             continue;
         }
         run.temps.clear();
+        run.scratch.clear();
         run.mark = (run.line_of(code.clause), 0);
         if let Err((fault, value)) = run.clause(code) {
             let (line, action) = run.mark;
@@ -292,13 +296,16 @@ impl Run<'_> {
             }
             Stmt::CopyIn { dst, addr, len, max, space } => {
                 let addr = self.int(code, *addr)? as u64;
-                let len = (self.int(code, *len)? as u64).min(u64::from(*max)) as usize;
+                let len = self.int(code, *len)? as u64;
                 let room = max.next_multiple_of(8) as usize;
                 let at = self.scratch.len();
                 if at + room > self.limits.scratch {
-                    return Err((Fault::NoScratch, 0));
+                    return Err((Fault::NoScratch, addr));
                 }
-                let bytes = if len == 0 { Vec::new() } else { self.read(*space, addr, len)? };
+                if len > u64::from(*max) {
+                    return Err((Fault::BadSize, len));
+                }
+                let bytes = self.read(*space, addr, len as usize)?;
                 self.scratch.extend(bytes);
                 self.scratch.resize(at + room, 0);
                 self.temps.insert(dst.0, at as i64);
@@ -316,7 +323,14 @@ impl Run<'_> {
                 let spec = &self.program.records[record.0 as usize];
                 let mut fields = Vec::new();
                 for (&id, &val) in values.iter().zip(&spec.fields) {
-                    fields.push(self.expr(code, id)?.fit(val));
+                    match self.expr(code, id) {
+                        Ok(value) => fields.push(value.fit(val)),
+                        Err(fault) => {
+                            // Whether room or the fault is found out first is for the code generator to choose.
+                            self.state.unsure |= self.lost > 0;
+                            return Err(fault);
+                        }
+                    }
                 }
                 let why = if spec.ring == RingKind::Data { Drop::Data } else { Drop::Control };
                 self.emit(spec.ring, Body::Fields(record.0, fields), why);
@@ -324,7 +338,9 @@ impl Run<'_> {
             Stmt::Stop => self.state.word = STOPPING,
             Stmt::If { cond, then, otherwise } => {
                 let body = if self.int(code, *cond)? != 0 { then } else { otherwise };
+                let mark = self.mark;
                 self.block(code, body)?;
+                self.mark = mark;
             }
             Stmt::Mark { line, action } => self.mark = (*line, *action),
         }
@@ -372,7 +388,7 @@ impl Run<'_> {
     fn aggregate(&mut self, id: usize, key: Vec<Value>, args: &[i64]) {
         let agg = &self.program.aggs[id];
         let cpu = self.env().cpu;
-        let epoch = if agg.resettable && self.state.word >= 0 { (self.state.word & 1) as u32 } else { 0 };
+        let epoch = if agg.resettable { (self.state.word & 1) as u32 } else { 0 };
         let entries = &mut self.state.aggs[id];
         let full = entries.len() >= self.limits.agg && !agg.key.is_empty();
         let key = (cpu, epoch, key);
@@ -491,7 +507,7 @@ impl Run<'_> {
     }
 
     fn epid(&self, code: &ClauseCode) -> i64 {
-        i64::from(code.clause.0) + 1
+        i64::from(probity_ir::epid(self.program, self.firing.unit, code.clause, self.index))
     }
 
     /// The bytes at an address, or the fault.
@@ -500,12 +516,15 @@ impl Run<'_> {
         let env = self.env();
         let ctx_len = self.firing.ctx.len() as u64;
         let bytes = match space {
+            // Reading nothing can be done anywhere that is an address of the space at all.
+            Space::User if len == 0 && addr < USER_END => Some(Vec::new()),
             Space::User if addr < USER_END => env.user.read(addr, len, unit.prog.sleepable),
             Space::User => None,
             Space::Kernel if addr >= CTX_ADDR && addr - CTX_ADDR < ctx_len => {
                 let at = (addr - CTX_ADDR) as usize;
                 self.firing.ctx.get(at..at + len).map(<[u8]>::to_vec)
             }
+            Space::Kernel if addr >= KERNEL_START && len == 0 => Some(Vec::new()),
             Space::Kernel if addr >= KERNEL_START => env.kernel.read(addr, len, false),
             Space::Kernel => None,
             Space::Scratch => {
@@ -520,14 +539,16 @@ impl Run<'_> {
     }
 
     fn read_str(&self, space: Space, addr: u64, most: u64) -> Faulted<Vec<u8>> {
+        // The byte where the NUL will be must be readable too.
         let mut out = Vec::new();
-        while (out.len() as u64) < most {
-            let at = addr.wrapping_add(out.len() as u64);
-            let byte = self.read(space, at, 1).map_err(|(fault, _)| (fault, addr))?[0];
+        for i in 0..=most {
+            let byte = self.read(space, addr.wrapping_add(i), 1).map_err(|(fault, _)| (fault, addr))?[0];
             if byte == 0 {
                 break;
             }
-            out.push(byte);
+            if i < most {
+                out.push(byte);
+            }
         }
         Ok(out)
     }

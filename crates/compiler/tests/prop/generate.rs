@@ -462,8 +462,18 @@ impl Gen {
     fn copyin(&mut self) -> Stmt {
         let space = self.rng.pick(&[Space::User, Space::User, Space::Kernel]);
         let addr = self.address(space);
-        let max = self.rng.pick(&[8u32, 16, 24, 33, 64]);
-        let len = if self.rng.chance(60) { self.constant(i64::from(max)) } else { self.int(1) };
+        let max = self.rng.pick(&[9u32, 16, 24, 33, 64]);
+        let len = match self.rng.below(10) {
+            0..5 => {
+                let n = self.rng.below(u64::from(max) + 1) as i64;
+                self.constant(n)
+            }
+            5..9 => {
+                let (of, mask) = (self.int(2), self.constant(15));
+                self.add(Expr::Bin(BinOp::And, of, mask))
+            }
+            _ => self.int(1),
+        };
         let dst = self.temp();
         self.copies.push((dst, max.next_multiple_of(8)));
         Stmt::CopyIn { dst, addr, len, max, space }
@@ -935,7 +945,11 @@ pub fn firings(program: &Program, seed: u64, ncpu: u32, count: usize) -> Vec<Fir
             let mut ctx = numbers(&mut rng, CTX);
             match &spec.selector {
                 Selector::One => {}
-                Selector::Cookie => env.cookie = rng.below(spec.probes.len() as u64),
+                Selector::Cookie => {
+                    let present: Vec<u64> =
+                        (0..spec.probes.len() as u64).filter(|&i| spec.probes[i as usize].is_some()).collect();
+                    env.cookie = rng.pick(&present);
+                }
                 Selector::Syscall { limit, .. } => {
                     let number = match rng.below(10) {
                         0 => rng.next(),

@@ -31,6 +31,9 @@ enum Verdict {
 fn judge(program: &Program, seed: u64, firings: &[Firing]) -> Verdict {
     let options = run::options(seed);
     match codegen(program, &options) {
+        Err(error) if error.message.contains("a bug in") => {
+            Verdict::Differs(Mismatch { firing: 0, unit: 0, what: error.message })
+        }
         Err(error) => Verdict::Limit(error.message),
         Ok((object, layout)) => match run::run(program, &options, &object, &layout, firings) {
             Ok(seen) => Verdict::Agrees(seen),
@@ -56,6 +59,11 @@ fn report(program: Program, seed: u64, firings: Vec<Firing>) -> String {
     let (program, firings) = shrink::shrink(program, firings, fails);
     let Verdict::Differs(mismatch) = judge(&program, seed, &firings) else { return "it fails no more".into() };
     let mut out = format!("seed {seed}, firing {} of {}: {}\n", mismatch.firing, firings.len(), mismatch.what);
+    for firing in &firings {
+        let words = firing.ctx.chunks(8).take(9).map(|w| w.iter().rev().fold(0u64, |n, &b| n << 8 | u64::from(b)));
+        let words: Vec<String> = words.map(|w| format!("{w:#x}")).collect();
+        out += &format!("firing of unit {}, lost {}, context {}\n", firing.unit.0, firing.lost, words.join(" "));
+    }
     out += &text::print(&program);
     if let Ok((object, layout)) = codegen(&program, &run::options(seed)) {
         out += &disasm::program(&object.progs[layout.progs[mismatch.unit] as usize], &object.maps);
@@ -80,7 +88,11 @@ fn generated_code_does_what_the_program_says() {
                 total.steps += seen.steps;
             }
             Verdict::Limit(message) => limits.push(format!("seed {seed}: {message}")),
-            Verdict::Differs(_) => failures.push((seed, program, firings)),
+            Verdict::Differs(mismatch) => {
+                let what: String = mismatch.what.chars().take(200).collect();
+                eprintln!("seed {seed}: {}", what.replace('\n', " "));
+                failures.push((seed, program, firings));
+            }
         }
     }
     eprintln!("{programs} programs, {} over a limit, {} differ; {total:?}", limits.len(), failures.len());

@@ -1,7 +1,7 @@
 //! Making a failing program smaller: takes away clauses, statements and expressions while it still fails.
 
 use crate::eval::Firing;
-use probity_ir::{Expr, Program, Stmt, Val};
+use probity_ir::{Expr, ExprId, Program, Stmt, Val};
 
 /// One thing to take away.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +59,7 @@ pub fn shrink(
         }
         match smaller {
             Some(candidate) => program = candidate,
-            None => return (program, firings),
+            None => return (used(&program), firings),
         }
     }
 }
@@ -162,4 +162,77 @@ fn without(body: Vec<Stmt>, n: &mut usize, instead: Instead) -> Vec<Stmt> {
         }
     }
     out
+}
+
+/// The program without expressions that nothing uses.
+fn used(program: &Program) -> Program {
+    let mut out = program.clone();
+    for code in out.units.iter_mut().flat_map(|u| &mut u.clauses) {
+        let old = std::mem::take(&mut code.exprs);
+        let mut keep = Keep { old, new: Vec::new() };
+        code.predicate = code.predicate.map(|p| keep.expr(p));
+        keep.block(&mut code.body);
+        code.exprs = keep.new;
+    }
+    out
+}
+
+struct Keep {
+    old: Vec<Expr>,
+    new: Vec<Expr>,
+}
+
+impl Keep {
+    fn expr(&mut self, id: ExprId) -> ExprId {
+        let mut e = self.old[id.0 as usize].clone();
+        match &mut e {
+            Expr::Elem(_, key) => key.iter_mut().for_each(|a| *a = self.expr(*a)),
+            Expr::Un(_, a) | Expr::Ext { of: a, .. } | Expr::StrLen(a) => *a = self.expr(*a),
+            Expr::Load { addr, .. } | Expr::ReadBytes { addr, .. } => *addr = self.expr(*addr),
+            Expr::ReadStr { addr, max, .. } => {
+                *addr = self.expr(*addr);
+                *max = max.map(|m| self.expr(m));
+            }
+            Expr::Bin(_, a, b)
+            | Expr::And(a, b)
+            | Expr::Or(a, b)
+            | Expr::StrCmp(_, a, b)
+            | Expr::StrJoin { a, b, .. } => {
+                *a = self.expr(*a);
+                *b = self.expr(*b);
+            }
+            Expr::Cond(a, b, c) => {
+                *a = self.expr(*a);
+                *b = self.expr(*b);
+                *c = self.expr(*c);
+            }
+            _ => {}
+        }
+        self.new.push(e);
+        ExprId(self.new.len() as u32 - 1)
+    }
+
+    fn block(&mut self, body: &mut [Stmt]) {
+        for stmt in body {
+            match stmt {
+                Stmt::SetTemp(_, a) | Stmt::SetVar(_, a) | Stmt::AddVar { by: a, .. } => *a = self.expr(*a),
+                Stmt::SetElem(_, key, a) | Stmt::AddElem { key, by: a, .. } => {
+                    key.iter_mut().for_each(|k| *k = self.expr(*k));
+                    *a = self.expr(*a);
+                }
+                Stmt::CopyIn { addr, len, .. } => {
+                    *addr = self.expr(*addr);
+                    *len = self.expr(*len);
+                }
+                Stmt::Aggregate { key, args, .. } => key.iter_mut().chain(args).for_each(|k| *k = self.expr(*k)),
+                Stmt::Emit { values, .. } => values.iter_mut().for_each(|k| *k = self.expr(*k)),
+                Stmt::If { cond, then, otherwise } => {
+                    *cond = self.expr(*cond);
+                    self.block(then);
+                    self.block(otherwise);
+                }
+                Stmt::Stop | Stmt::Mark { .. } => {}
+            }
+        }
+    }
 }
