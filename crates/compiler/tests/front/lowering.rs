@@ -105,7 +105,7 @@ fn the_first_program() {
 fn arithmetic_follows_c() {
     // An `int` wraps at 32 bits, a literal takes the width it needs, unsigned wins at equal width.
     assert_eq!(read("trace(pid + 1);"), "emit0(i32(Add(Pid,1)))");
-    assert_eq!(read("trace(arg0 + 1);").replace(' ', "").contains("i32"), false);
+    assert!(!read("trace(arg0 + 1);").contains("i32("));
     assert_eq!(read("trace(2147483647 + 1);"), "emit0(-2147483648)");
     assert_eq!(read("trace(2147483648 + 1);"), "emit0(2147483649)");
     assert_eq!(read("trace(-1 < 0u);"), "emit0(0)");
@@ -221,7 +221,7 @@ fn typed_arguments_make_variants() {
     let p = program("syscall::read:entry, syscall::open:entry, syscall::write:entry { trace(args[0]); }");
     let probes: Vec<_> = p.units[0].clauses.iter().map(|c| c.probes.clone()).collect();
     assert_eq!(probes, [vec![0, 1], vec![2]]);
-    assert_eq!(body("syscall::open:entry { trace(stringof(args[0])); }").contains("User.str256"), true);
+    assert!(body("syscall::open:entry { trace(stringof(args[0])); }").contains("User.str256"));
     assert_eq!(body("syscall::read:return { trace(errno); }"), "emit0(cond(LtU(-4096,ctx8),Neg(ctx8),0))");
     assert_eq!(body("BEGIN { trace(errno); trace(arg9); }"), "emit0(0,0)");
 }

@@ -84,3 +84,21 @@ fn operands(e: &Expr) -> Vec<ExprId> {
         _ => vec![],
     }
 }
+
+#[test]
+fn programs_get_code() {
+    // From text to an object, for one program of each kind. What the code does is tested elsewhere.
+    for text in [
+        "syscall::read:entry /execname == \"x\"/ { @[execname] = count(); printf(\"%d %s\", pid, execname); }",
+        "syscall::read:entry { self->t = timestamp; } syscall::read:return /self->t/ { @ = quantize(timestamp - self->t); self->t = 0; }",
+        "syscall:::entry { @[probefunc, pid] = sum(arg0); a[pid, execname]++; x += 1; }",
+        "pid123:::entry { printf(\"%s %s\", probefunc, copyinstr(arg0)); trace(*(int *)copyin(arg1, 4)); }",
+        "BEGIN { @a = lquantize(1, 0, 10, 1); printa(@a); clear(@a); trunc(@a, 3); exit(3); } END { trace(x = 1); }",
+        "syscall::open:entry { this->s = strjoin(stringof(args[0]), execname); if (strlen(this->s) > 3) { trace(this->s); } else { trace(ppid); } }",
+        "sdt:::sched_switch { trace(args[0]); trace(args[1]->comm); @[curthread->tgid, stringof(args[0])] = avg(args[1]->in_execve); }",
+    ] {
+        let (compiled, _, diags) = probity_compiler::compile(&input(text), &world::World);
+        let compiled = compiled.unwrap_or_else(|| panic!("{text}: {}", shown(&diags)));
+        assert_eq!(compiled.object.progs.len(), compiled.program.units.len());
+    }
+}
