@@ -4,6 +4,7 @@
 
 mod bench;
 mod ci;
+mod fuzz;
 mod tidy;
 
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ usage: cargo xtask COMMAND
   tidy      checks the crate graph, file sizes, forbidden words and unsafe code
   ci        format, clippy, tidy, all tests, docs: everything that CI runs
   bench     what asking costs, beside bpftrace and hand-written BPF: [size start attach event]
+  fuzz      runs the fuzz targets, 10 minutes each: [TARGET…] [--seconds N]
 ";
 
 fn main() -> ExitCode {
@@ -28,6 +30,7 @@ fn main() -> ExitCode {
         Some("tidy") => tidy::run(&root()),
         Some("ci") => ci::run(&root()),
         Some("bench") => bench::run(&root(), &args[1..]),
+        Some("fuzz") => fuzz::run(&root(), &args[1..]),
         _ => {
             eprint!("{USAGE}");
             return ExitCode::from(2);
