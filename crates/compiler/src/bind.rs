@@ -65,7 +65,7 @@ pub fn bind(program: &Expanded, env: &dyn Env, types: &mut TypeTable, diags: &mu
         for spec in &clause.probes {
             let mut hits = Vec::new();
             if let Err(d) = probes_of(spec, program.options.zdefs, env, &mut hits) {
-                diags.push(d);
+                diags.push(*d);
                 continue;
             }
             // The layers count descriptions, so one description must not count a probe twice.
@@ -160,24 +160,24 @@ pub fn env_error(error: &EnvError, tag: &'static str, span: Option<probity_synta
     .region("probe description")
 }
 
-fn probes_of(spec: &ProbeSpec, zdefs: bool, env: &dyn Env, hits: &mut Vec<Probe>) -> Result<(), Diagnostic> {
+fn probes_of(spec: &ProbeSpec, zdefs: bool, env: &dyn Env, hits: &mut Vec<Probe>) -> Result<(), Box<Diagnostic>> {
     let text = &spec.text;
     match &spec.kind {
         ProbeSpecKind::Id(id) => match by_id(*id, spec, env)? {
             Some(probe) => hits.push(probe),
-            None => return Err(no_probe(spec, format!("there is no probe with the number {id}"), &[])),
+            None => return Err(Box::new(no_probe(spec, format!("there is no probe with the number {id}"), &[]))),
         },
         ProbeSpecKind::IdRange(lo, hi) => {
             const MOST: u32 = 100_000;
             if hi < lo || hi - lo >= MOST {
                 let message = format!("`{text}` is no range of probe numbers");
-                return Err(Diagnostic::error(tags::D_PDESC_INVAL, spec.span, message).region("probe description"));
+                return Err(Box::new(Diagnostic::error(tags::D_PDESC_INVAL, spec.span, message).region("probe description")));
             }
             for id in *lo..=*hi {
                 hits.extend(by_id(id, spec, env)?);
             }
             if hits.is_empty() && !zdefs {
-                return Err(no_probe(spec, format!("there are no probes with the numbers {lo} to {hi}"), &[]));
+                return Err(Box::new(no_probe(spec, format!("there are no probes with the numbers {lo} to {hi}"), &[])));
             }
         }
         ProbeSpecKind::Fields { provider, module, function, name } => {
@@ -186,21 +186,21 @@ fn probes_of(spec: &ProbeSpec, zdefs: bool, env: &dyn Env, hits: &mut Vec<Probe>
                 // Under -Z a process or file that is not there may come later, but nobody waits for it yet.
                 if !zdefs {
                     let what = format!("probe description {desc} cannot be matched");
-                    return Err(env_error(&error, tags::D_PDESC_ZERO, Some(spec.span), &what));
+                    return Err(Box::new(env_error(&error, tags::D_PDESC_ZERO, Some(spec.span), &what)));
                 }
             }
             if hits.is_empty() && !zdefs {
                 let near = env.near_probes(&desc);
-                return Err(no_probe(spec, format!("probe description {desc} does not match any probes"), &near));
+                return Err(Box::new(no_probe(spec, format!("probe description {desc} does not match any probes"), &near)));
             }
         }
     }
     Ok(())
 }
 
-fn by_id(id: u32, spec: &ProbeSpec, env: &dyn Env) -> Result<Option<Probe>, Diagnostic> {
+fn by_id(id: u32, spec: &ProbeSpec, env: &dyn Env) -> Result<Option<Probe>, Box<Diagnostic>> {
     env.probe_by_id(id)
-        .map_err(|e| env_error(&e, tags::D_PDESC_ZERO, Some(spec.span), &format!("cannot look up probe number {id}")))
+        .map_err(|e| Box::new(env_error(&e, tags::D_PDESC_ZERO, Some(spec.span), &format!("cannot look up probe number {id}"))))
 }
 
 fn no_probe(spec: &ProbeSpec, message: String, near: &[String]) -> Diagnostic {

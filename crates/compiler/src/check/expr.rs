@@ -698,13 +698,12 @@ impl<'a> Checker<'a> {
         let string = self.basic.string;
         match name {
             "copyin" | "copyinstr" => {
-                for i in 0..args.len() {
-                    let e = args[i].clone();
-                    let (ty, at) = (e.ty, e.span);
+                for (i, arg) in args.iter_mut().enumerate() {
+                    let (ty, at) = (arg.ty, arg.span);
                     // An address may be a string's only by mistake: `copyinstr(execname)`.
-                    let scalar = if self.class(ty) == Class::String { None } else { self.scalar(e) };
+                    let scalar = if self.class(ty) == Class::String { None } else { self.scalar(arg.clone()) };
                     match scalar {
-                        Some(e) => args[i] = e,
+                        Some(e) => *arg = e,
                         None => return self.bad_arg(name, i, if i == 0 { "uintptr_t" } else { "size_t" }, ty, at),
                     }
                 }

@@ -27,6 +27,8 @@ use tree::*;
 
 /// A program that is right. Only [`check`] makes one.
 #[derive(Clone, Debug)]
+// The field is private so that nobody else in this crate makes one either.
+#[allow(clippy::manual_non_exhaustive)]
 pub struct Checked {
     /// All types.
     pub types: TypeTable,

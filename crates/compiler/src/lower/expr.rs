@@ -409,11 +409,11 @@ impl ClauseLower<'_> {
         let again = match &target.kind {
             TKind::Var(v) => {
                 self.effect(Stmt::SetVar(*v, id));
-                (wanted && string).then(|| Expr::Var(*v))
+                (wanted && string).then_some(Expr::Var(*v))
             }
             TKind::Elem(array, _) => {
                 self.effect(Stmt::SetElem(*array, key.clone(), id));
-                (wanted && string).then(|| Expr::Elem(*array, key))
+                (wanted && string).then_some(Expr::Elem(*array, key))
             }
             _ => None,
         };
