@@ -115,6 +115,7 @@ impl Checker<'_> {
             _ => {}
         }
         let value = self.expr(e)?;
+        self.leaves(&value)?;
         match self.class_complete(value.ty) {
             Class::Void => self.err(tags::D_TRACE_VOID, e.span, "trace() needs a value: this expression has none"),
             Class::Int(..) | Class::Pointer(..) | Class::String => Ok(TAction::Trace(value)),
@@ -242,6 +243,7 @@ impl Checker<'_> {
         let wanted = takes(conv);
         let ty = value.ty;
         let value_span = value.span;
+        self.leaves(&value)?;
         let fitted = match wanted {
             Takes::Integer => self.scalar(value),
             Takes::String => match self.class(ty) {

@@ -124,11 +124,33 @@ impl Checker<'_> {
             },
             Class::Pointer(to, space) if self.is_char(to) => {
                 self.needs_process(space, span)?;
-                let kind = TKind::ReadStr { addr: Box::new(e), space, max: None, len: None };
-                Some(TExpr { kind, ty: string, span })
+                Some(self.read_str(e, space, span))
             }
             _ => None,
         })
+    }
+
+    /// The string at an address. What `copyin` fetched ends where the copy does, NUL or not.
+    pub(super) fn read_str(&mut self, addr: TExpr, space: Space, span: Span) -> TExpr {
+        let max = match &addr.kind {
+            TKind::CopyIn(_, len) if !len.has_effect() => Some(len.clone()),
+            _ => None,
+        };
+        let kind = TKind::ReadStr { addr: Box::new(addr), space, max, len: None };
+        TExpr { kind, ty: self.basic.string, span }
+    }
+
+    /// Refuses offsets into scratch memory where a value leaves the clause: they mean nothing there.
+    pub(super) fn leaves(&mut self, e: &TExpr) -> Res<()> {
+        if matches!(self.class(e.ty), Class::Pointer(_, Space::Scratch)) {
+            let d = Diagnostic::error(
+                tags::D_ALLOCA_INCOMPAT,
+                e.span,
+                "a pointer to scratch memory means nothing outside of its clause",
+            );
+            return self.report(d.help("use what it points to: `*(int *)copyin(…)`, `stringof(copyin(…))`"));
+        }
+        Ok(())
     }
 
     /// Whether a value is not 0 (a string: not empty), as 0 or 1. `None` where it has no truth.

@@ -116,7 +116,6 @@ impl<'a> Checker<'a> {
 
     fn stringof(&mut self, e: TExpr, span: Span) -> Res<TExpr> {
         let ty = e.ty;
-        let string = self.basic.string;
         let array = matches!(self.class(ty), Class::Array(..));
         if let Some(s) = if self.is_stringlike(ty) { self.as_string(e.clone())? } else { None } {
             return Ok(TExpr { span, ..s });
@@ -128,8 +127,7 @@ impl<'a> Checker<'a> {
                     _ => Space::Kernel,
                 };
                 self.needs_process(space, span)?;
-                let kind = TKind::ReadStr { addr: Box::new(addr), space, max: None, len: None };
-                Ok(TExpr { kind, ty: string, span })
+                Ok(self.read_str(addr, space, span))
             }
             _ => {
                 let message = format!("`stringof` cannot make a string of a value of type `{}`", self.name(ty));
@@ -501,6 +499,7 @@ impl<'a> Checker<'a> {
     pub(super) fn key_types(&mut self, key: &[TExpr], shown: &str) -> Res<Vec<TypeId>> {
         let mut types = Vec::new();
         for (i, e) in key.iter().enumerate() {
+            self.leaves(e)?;
             let stringlike = matches!(self.class(e.ty), Class::Array(of, _) if self.is_char(of));
             types.push(match self.class(e.ty) {
                 Class::Int(..) | Class::Pointer(..) | Class::String => e.ty,

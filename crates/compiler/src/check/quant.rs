@@ -49,9 +49,8 @@ impl Checker<'_> {
         for (i, e) in args.iter().enumerate() {
             let e = self.expr(e)?;
             if i == 0 && !self.is_int(&e) {
-                    let message =
-                        format!("argument 1 of {}() must be an integer, not `{}`", func.name, self.name(e.ty));
-                    return self.err(tags::D_AGG_SCALAR, e.span, message);
+                let message = format!("argument 1 of {}() must be an integer, not `{}`", func.name, self.name(e.ty));
+                return self.err(tags::D_AGG_SCALAR, e.span, message);
             }
             values.push(e);
         }

@@ -198,6 +198,10 @@ fn memory() {
         body("pid123::malloc:entry { trace(*(int *)copyin(arg0, 4)); }"),
         "t0 = copyin User reg0 4 4; emit0(Scratch.i32[t0])"
     );
+    assert_eq!(
+        body("pid123::malloc:entry { trace(stringof(copyin(arg0, arg1))); }"),
+        "t0 = copyin User reg0 reg1 1024; emit0(Scratch.str256[t0,reg1])"
+    );
     assert_eq!(body("pid123::malloc:entry { trace(*(int *)arg1); }"), "emit0(Kernel.i32[reg1])");
     assert_eq!(body("pid123::malloc:entry { trace(copyinstr(arg1, 10)); }"), "emit0(User.str11[reg1,10])");
     assert_eq!(

@@ -102,3 +102,21 @@ fn programs_get_code() {
         assert_eq!(compiled.object.progs.len(), compiled.program.units.len());
     }
 }
+
+#[test]
+fn arguments_and_several_texts() {
+    let two = |a: &str, b: &str, args: &[&str]| {
+        let mut i = input(a);
+        i.sources.push(Source { origin: Origin::Flag('n'), text: b.into() });
+        i.macros.args.extend(args.iter().map(|s| s.to_string()));
+        let (front, diags) = check_only(&i, &world::World);
+        (front.program, diags.iter().map(|d| d.tag).collect::<Vec<_>>())
+    };
+    let (p, tags) = two("BEGIN { x = $1; }", "END { trace(x); trace($$2); }", &["5", "b"]);
+    assert_eq!((p.map(|p| p.units.len()), tags), (Some(2), vec![]));
+    assert_eq!(two("BEGIN { x = $1; }", "END", &[]).1, ["D_MACRO_UNDEF"]);
+    assert_eq!(two("#pragma D option defaultargs\nBEGIN { x = $1; }", "END", &[]).1, [""; 0]);
+    assert_eq!(two("#pragma D option argref\nBEGIN { }", "END", &["1"]).1, [""; 0]);
+    let (p, _) = two("typedef int word; BEGIN { }", "END { trace(sizeof (word)); }", &[]);
+    assert_eq!(p.map(|p| p.clauses.len()), Some(2));
+}
