@@ -104,11 +104,17 @@ fn conversion(bytes: &[u8], i: &mut usize) -> Result<Conversion, FormatError> {
             b'0' => c.zero = true,
             b'\'' => c.group = true,
             b'@' => c.agg = true,
+            // DTrace's width for addresses: as many digits as one can have.
+            b'?' => c.width = Some(16),
             _ => break,
         }
         *i += 1;
     }
+    let address_width = c.width;
     (c.width, c.width_arg) = amount(bytes, i, start)?;
+    if !c.width_arg {
+        c.width = c.width.or(address_width);
+    }
     if bytes.get(*i) == Some(&b'$') {
         *i += 1;
         return Err(error(start, *i, "positional conversions (`%n$`) do not exist in D"));

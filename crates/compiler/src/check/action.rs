@@ -19,6 +19,11 @@ impl Checker<'_> {
                 }
             }
             ExprKind::Aggregation(agg) => {
+                if self.agg_names.get(&agg.name).is_none_or(|id| self.aggs[id.0 as usize].func.is_none()) {
+                    let message = format!("@{} is not defined", agg.name);
+                    let d = Diagnostic::error(tags::D_IDENT_UNDEF, e.span, message);
+                    return self.report(d.help(format!("define it, as in `@{} = count();`", agg.name)));
+                }
                 let message = format!("@{} alone has no effect", agg.name);
                 let d = Diagnostic::error(tags::D_AGG_NULL, e.span, message);
                 return self
@@ -44,6 +49,7 @@ impl Checker<'_> {
             "printf" => self.printf(first, rest, span),
             "printa" => self.printa(args, span),
             "exit" => {
+                self.no_aggregation_or_action(first, "exit", 0)?;
                 let e = self.expr(first)?;
                 let (ty, at) = (e.ty, e.span);
                 match self.class(ty) {
@@ -91,12 +97,24 @@ impl Checker<'_> {
     }
 
     fn integer_arg(&mut self, e: &Expr, func: &str, i: usize) -> Res<TExpr> {
+        self.no_aggregation_or_action(e, func, i)?;
         let value = self.expr(e)?;
         let (ty, at) = (value.ty, value.span);
         match self.class(ty) {
             Class::Int(..) => Ok(value),
             _ => self.bad_arg(func, i, "an integer", ty, at),
         }
+    }
+
+    fn no_aggregation_or_action(&mut self, e: &Expr, func: &str, i: usize) -> Res<()> {
+        let what = match &e.kind {
+            ExprKind::Aggregation(_) => "an aggregation",
+            ExprKind::Call { name, .. } if function(&name.text).is_some_and(|f| f.kind == FuncKind::Action) => {
+                "an action"
+            }
+            _ => return Ok(()),
+        };
+        self.err(tags::D_PROTO_ARG, e.span, format!("argument {} of {func}() must be an integer, not {what}", i + 1))
     }
 
     fn trace(&mut self, e: &Expr) -> Res<TAction> {
@@ -140,7 +158,13 @@ impl Checker<'_> {
     fn format(&mut self, e: &Expr, func: &str) -> Res<(Format, FormatSpans)> {
         let ExprKind::String(bytes) = &e.kind else {
             let message = format!("argument 1 of {func}() must be a string constant: the format");
-            return self.err(tags::D_PRINTF_ARG_FMT, e.span, message);
+            let action = matches!(&e.kind, ExprKind::Call { name, .. } if function(&name.text).is_some_and(|f| f.kind == FuncKind::Action));
+            let string = !action && {
+                let v = self.expr(e)?;
+                self.class(v.ty) == Class::String
+            };
+            let tag = if string { tags::D_PRINTF_ARG_FMT } else { tags::D_PROTO_ARG };
+            return self.err(tag, e.span, message);
         };
         if bytes.is_empty() {
             return self.err(tags::D_PRINTF_FMT_EMPTY, e.span, format!("the format of {func}() is empty"));
@@ -162,7 +186,7 @@ impl Checker<'_> {
             Err(error) => {
                 let (lo, hi) = span_of(error.lo, error.hi);
                 let span = Span::new(e.span.source, lo, hi);
-                self.err(tags::D_UNKNOWN, span, format!("wrong format of {func}(): {}", error.message))
+                self.err(tags::D_SYNTAX, span, format!("wrong format of {func}(): {}", error.message))
             }
         }
     }

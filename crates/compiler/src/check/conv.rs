@@ -153,13 +153,19 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Whether a value is not 0 (a string: not empty), as 0 or 1. `None` where it has no truth.
-    pub(super) fn truth(&mut self, e: TExpr) -> Option<TExpr> {
+    /// The truth of a predicate or condition, where D takes strings too: one is true if it is not empty.
+    pub(super) fn condition(&mut self, e: TExpr) -> Option<TExpr> {
         let (span, int) = (e.span, self.basic.int);
         if self.class(e.ty) == Class::String {
             let len = TExpr { kind: TKind::StrLen(Box::new(e)), ty: self.basic.ulong, span };
             return Some(TExpr { kind: TKind::Truth(Box::new(len)), ty: int, span });
         }
+        self.truth(e)
+    }
+
+    /// Whether a value is not 0, as 0 or 1. `None` where it has no truth.
+    pub(super) fn truth(&mut self, e: TExpr) -> Option<TExpr> {
+        let (span, int) = (e.span, self.basic.int);
         let e = self.scalar(e)?;
         Some(match e.kind {
             TKind::Int(v) => TExpr::int(i64::from(v != 0), int, span),
@@ -273,7 +279,8 @@ impl Checker<'_> {
             Class::Pointer(to, space) => {
                 let e = self.decay(e);
                 match self.class(e.ty) {
-                    Class::Int(..) => Some(self.convert(e, ty)),
+                    // Of integers only constants are addresses without a cast: 0, most of all.
+                    Class::Int(..) if matches!(e.kind, TKind::Int(_)) => Some(self.convert(e, ty)),
                     Class::Pointer(from, theirs) if self.pointees_mix(to, from) => {
                         if theirs != space {
                             let words = |s| match s {

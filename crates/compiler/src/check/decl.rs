@@ -69,6 +69,9 @@ impl<'a> Checker<'a> {
         name: &ast::Name,
     ) -> Res<()> {
         let shown = super::expr::full_name(scope, &name.text);
+        if self.sources.text(name.span).contains('`') {
+            return self.err(tags::D_DECL_SCOPE, name.span, "a variable cannot be declared in another scope");
+        }
         let (tuple, rest) = match declarator.derivations.split_last() {
             Some((Derivation::Tuple(params), rest)) => (Some(params), rest),
             _ => (None, &declarator.derivations[..]),
@@ -110,7 +113,7 @@ impl<'a> Checker<'a> {
                 match key {
                     Some(_) if scope == Scope::Clause => {
                         let message = format!("`{shown}`: clause-local variables cannot be associative arrays");
-                        return self.err(tags::D_ARR_LOCAL, name.span, message);
+                        return self.err(tags::D_DECL_LOCASSC, name.span, message);
                     }
                     Some(key) => drop(self.add_array(scope, &name.text, key, ty, true, name.span)?),
                     None => {
@@ -144,7 +147,7 @@ impl<'a> Checker<'a> {
             match self.class(ty) {
                 Class::Int(..) | Class::Pointer(..) | Class::String => key.push(ty),
                 Class::Void => {
-                    return self.err(tags::D_DECL_PROTO_VOID, p.span, "`void` cannot be a member of a key");
+                    return self.err(tags::D_DECL_PROTO_TYPE, p.span, "`void` cannot be a member of a key");
                 }
                 _ => {
                     let message = format!("a value of type `{}` cannot be a member of a key", self.name(ty));
@@ -164,12 +167,19 @@ impl<'a> Checker<'a> {
         if inline.declarator.derivations.iter().any(|d| matches!(d, Derivation::Tuple(_))) {
             return self.unsupported(inline.span, "inline definitions with parameters are");
         }
-        if self.inlines.contains_key(&name.text) || self.globals.contains_key(&name.text) {
+        if super::names::function(&name.text).is_some()
+            || super::names::VARIABLES.contains(&name.text.as_str())
+            || self.inlines.contains_key(&name.text)
+            || self.globals.contains_key(&name.text)
+        {
             return self.err(tags::D_DECL_IDRED, name.span, format!("`{}` is declared already", name.text));
         }
-        // Its value is checked at each use, where the probe is known; here only what does not depend on that.
-        let base = self.specs(&inline.specs)?;
-        self.derive(base, &inline.declarator.derivations, inline.span)?;
+        // Its value is checked here for what does not depend on the probe, and again at each use.
+        let outside = std::mem::replace(&mut self.cx, super::Cx { in_clause: true, ..super::Cx::default() });
+        let value = self.inline_value(inline);
+        self.cx = outside;
+        // What it says of arguments is known only where it is used; that is no mistake here.
+        let _ = value;
         self.inlines.insert(name.text.clone(), inline);
         Ok(())
     }
@@ -237,7 +247,28 @@ impl<'a> Checker<'a> {
                 Derivation::Function { params, varargs, .. } => {
                     let mut list = Vec::new();
                     for p in params {
+                        if let Some((_, at)) = p.specs.storage {
+                            return self.err(tags::D_DECL_PARMCLASS, at, "a parameter cannot have this storage class");
+                        }
                         let base = self.specs(&p.specs)?;
+                        if p.declarator.derivations.iter().any(|d| matches!(d, Derivation::Tuple(_))) {
+                            let message = "a parameter cannot be an associative array";
+                            return self.err(tags::D_DECL_PROTO_TYPE, p.span, message);
+                        }
+                        if self.class(base) == Class::Void && p.declarator.derivations.is_empty() {
+                            if p.declarator.name.is_some() {
+                                return self.err(
+                                    tags::D_DECL_PROTO_NAME,
+                                    p.span,
+                                    "a `void` parameter cannot have a name",
+                                );
+                            }
+                            let message = "`void` must be the only parameter";
+                            if params.len() > 1 {
+                                return self.err(tags::D_DECL_PROTO_VOID, p.span, message);
+                            }
+                            continue;
+                        }
                         list.push(self.derive(base, &p.declarator.derivations, p.span)?);
                     }
                     self.types.add(TypeKind::Func { ret: ty, params: list, varargs: *varargs })
@@ -388,7 +419,7 @@ impl<'a> Checker<'a> {
                 }
                 match self.class_complete(ty) {
                     Class::Void => return self.err(tags::D_DECL_VOIDOBJ, span, "a member cannot be `void`"),
-                    Class::Func => return self.err(tags::D_DECL_DYNOBJ, span, "a member cannot be a function"),
+                    Class::Func => return self.err(tags::D_DECL_VOIDOBJ, span, "a member cannot be a function"),
                     Class::String => return self.err(tags::D_DECL_DYNOBJ, span, "a member cannot be a `string`"),
                     Class::Forward => {
                         let message = format!("the definition of `{}` is not known", self.name(ty));
@@ -489,7 +520,7 @@ impl<'a> Checker<'a> {
                     }
                 };
             }
-            if i32::try_from(next).is_err() && u32::try_from(next).is_err() {
+            if i32::try_from(next).is_err() {
                 let message = format!("the value of enumerator `{}` does not fit an `int`", e.name.text);
                 return self.err(tags::D_DECL_ENOFLOW, e.name.span, message);
             }

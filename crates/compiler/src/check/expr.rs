@@ -56,6 +56,9 @@ impl<'a> Checker<'a> {
                     self.deref(e, span)
                 }
                 UnaryOp::AddrOf => {
+                    if matches!(operand.kind, ExprKind::Aggregation(_)) {
+                        return self.err(tags::D_ADDROF_VAR, span, "an aggregation has no address");
+                    }
                     let e = self.expr(operand)?;
                     self.address_of(e, span)
                 }
@@ -70,6 +73,13 @@ impl<'a> Checker<'a> {
                 }
             },
             ExprKind::Binary { op, op_span, left, right } => {
+                for e in [left, right] {
+                    if let ExprKind::Aggregation(agg) = &e.kind {
+                        let message = format!("operator `{}` cannot take the aggregation @{}", op.text(), agg.name);
+                        let d = Diagnostic::error(tags::D_OP_INCOMPAT, e.span, message);
+                        return self.report(d.help("an aggregation's value can only be printed, with printa()"));
+                    }
+                }
                 let a = self.expr(left);
                 let b = self.expr(right);
                 self.binary(*op, *op_span, a?, b?, span)
@@ -296,6 +306,12 @@ impl<'a> Checker<'a> {
         if let ExprKind::Aggregation(agg) = &target.kind {
             let message = format!("@{} can only be assigned to by a statement of its own, with `=`", agg.name);
             return self.err(tags::D_AGG_FUNC, op_span, message);
+        }
+        if let ExprKind::Index { base, .. } = &target.kind
+            && let ExprKind::Aggregation(agg) = &base.kind
+        {
+            let message = format!("@{} has one list of keys only: write `@{}[a, b]`", agg.name, agg.name);
+            return self.err(tags::D_AGG_MDIM, target.span, message);
         }
         let value_checked = self.expr(value);
         let text = op.map_or("=".to_string(), |op| format!("{}=", op.text()));

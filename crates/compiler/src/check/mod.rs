@@ -290,7 +290,7 @@ impl<'a> Checker<'a> {
 
     fn predicate(&mut self, e: &ast::Expr) -> Res<TExpr> {
         let value = self.expr(e)?;
-        match self.truth(value) {
+        match self.condition(value) {
             Some(value) => Ok(value),
             None => {
                 self.err(tags::D_PRED_SCALAR, e.span, "a predicate must be a scalar: an integer, a pointer or a string")
@@ -315,7 +315,7 @@ impl<'a> Checker<'a> {
             ast::StmtKind::Block(block) => self.block(block, out),
             ast::StmtKind::If { cond, then, otherwise } => {
                 let value = self.expr(cond);
-                let value = value.and_then(|v| match self.truth(v) {
+                let value = value.and_then(|v| match self.condition(v) {
                     Some(v) => Ok(v),
                     None => self.err(tags::D_OP_SCALAR, cond.span, "the condition of `if` must be a scalar"),
                 });

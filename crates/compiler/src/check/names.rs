@@ -54,7 +54,7 @@ pub(super) static FUNCTIONS: &[Func] = &[
     f("stddev", FuncKind::Aggregating, 1, 1),
     f("quantize", FuncKind::Aggregating, 1, 2),
     f("lquantize", FuncKind::Aggregating, 3, 5),
-    f("llquantize", FuncKind::Aggregating, 4, 6),
+    f("llquantize", FuncKind::Aggregating, 5, 6),
 ];
 
 /// Functions that DTrace or its relatives have and this version has not.

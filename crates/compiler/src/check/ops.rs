@@ -207,6 +207,16 @@ impl Checker<'_> {
                 let (a, b, ty) = self.usual(a, b);
                 self.bin(bin, a, b, ty, span, op_span)
             }
+            (Class::Pointer(to, _), Class::Int(..)) | (Class::Int(..), Class::Pointer(to, _))
+                if self.class(to) == Class::Void =>
+            {
+                let d = Diagnostic::error(
+                    tags::D_OP_INCOMPAT,
+                    op_span,
+                    format!("operator `{}` cannot be applied to a pointer to `void`", op.text()),
+                );
+                self.report(d.help("cast it first, as in `(char *)p + 1`"))
+            }
             (Class::Pointer(to, _), Class::Int(..)) => {
                 let (ty, by) = (a.ty, self.scaled(b, to)?);
                 if let TKind::Int(by) = by.kind {

@@ -1,1 +1,1 @@
-BEGIN { @a[1] = count(); trace(@a[1][2]); }
+BEGIN { @[1][2] = count(); }

@@ -1,0 +1,1 @@
+inline int i = "a string"; BEGIN { }
