@@ -115,6 +115,11 @@ fn conversion(bytes: &[u8], i: &mut usize) -> Result<Conversion, FormatError> {
     if !c.width_arg {
         c.width = c.width.or(address_width);
     }
+    // `%8@d` is `%@8d`.
+    while bytes.get(*i) == Some(&b'@') {
+        c.agg = true;
+        *i += 1;
+    }
     if bytes.get(*i) == Some(&b'$') {
         *i += 1;
         return Err(error(start, *i, "positional conversions (`%n$`) do not exist in D"));

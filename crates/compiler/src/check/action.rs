@@ -15,7 +15,12 @@ impl Checker<'_> {
         match &e.kind {
             ExprKind::Assign { op: None, target, value, .. } => {
                 if let ExprKind::Aggregation(agg) = &target.kind {
-                    return self.aggregate_stmt(agg, value, e.span);
+                    let stmt = self.aggregate_stmt(agg, value, e.span);
+                    if stmt.is_err() {
+                        let id = self.agg_id(agg);
+                        self.aggs[id.0 as usize].wrong = true;
+                    }
+                    return stmt;
                 }
             }
             ExprKind::Aggregation(agg) => {
@@ -364,6 +369,7 @@ impl Checker<'_> {
             func_name: "",
             key: None,
             reset: false,
+            wrong: false,
             span: agg.name_span,
         });
         self.agg_names.insert(agg.name.clone(), id);
@@ -373,7 +379,8 @@ impl Checker<'_> {
     /// What can be said about aggregations only when the whole program is known.
     pub(super) fn finish_aggregations(&mut self) {
         for (id, tag, span, region) in std::mem::take(&mut self.agg_uses) {
-            if self.aggs[id.0 as usize].func.is_none() {
+            let info = &self.aggs[id.0 as usize];
+            if info.func.is_none() && !info.wrong {
                 let name = self.aggs[id.0 as usize].name.clone();
                 let near =
                     probity_syntax::near(&name, self.aggs.iter().filter(|a| a.func.is_some()).map(|a| a.name.as_str()))
@@ -432,9 +439,23 @@ impl Checker<'_> {
             let at = Span::new(p.span.source, *lo, *hi);
             let shown = self.sources.text(at).to_string();
             let wanted = takes(conv);
-            if conv.width_arg || conv.precision_arg {
-                let message = format!("conversion {number} (`{shown}`): printa() has no arguments for `*`");
-                return self.err(tags::D_PRINTF_DYN_PROTO, at, message);
+            // As in DTrace, `*` takes a member of the key.
+            for (is, what) in [(conv.width_arg, "width"), (conv.precision_arg, "precision")] {
+                if !is {
+                    continue;
+                }
+                let Some(&ty) = keys.next() else {
+                    let message =
+                        format!("conversion {number} (`{shown}`) of printa() has no member of the key for its {what}");
+                    return self.err(tags::D_PRINTF_DYN_PROTO, at, message);
+                };
+                if !matches!(self.class(ty), Class::Int(..)) {
+                    let message = format!(
+                        "the {what} of conversion {number} (`{shown}`) must be an integer, not `{}`",
+                        self.name(ty)
+                    );
+                    return self.err(tags::D_PRINTF_DYN_TYPE, at, message);
+                }
             }
             if conv.agg {
                 if wanted != Takes::Integer {

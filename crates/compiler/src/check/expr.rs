@@ -124,7 +124,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn stringof(&mut self, e: TExpr, span: Span) -> Res<TExpr> {
+    pub(super) fn stringof(&mut self, e: TExpr, span: Span) -> Res<TExpr> {
         let ty = e.ty;
         let array = matches!(self.class(ty), Class::Array(..));
         if let Some(s) = if self.is_stringlike(ty) { self.as_string(e.clone())? } else { None } {
@@ -157,6 +157,15 @@ impl<'a> Checker<'a> {
         }
         if let Some(&(value, ty)) = self.enumerators.get(name) {
             return Ok(TExpr::int(value, ty, span));
+        }
+        if name == "NULL" {
+            let void = self.basic.void;
+            let ty = self.types.pointer(void, Space::Kernel);
+            return Ok(TExpr::int(0, ty, span));
+        }
+        if let Some((_, value)) = super::names::CONSTANTS.iter().find(|c| c.0 == name) {
+            let int = self.basic.int;
+            return Ok(TExpr::int(*value, int, span));
         }
         match self.builtin(name, span) {
             Some(value) => value,

@@ -331,9 +331,12 @@ impl Checker<'_> {
             return self.unsupported(span, "floating-point values are");
         }
         if target == Class::String {
-            return match self.as_string(e)? {
-                Some(e) => Ok(TExpr { span, ty, ..e }),
-                None => self.bad_cast(span, from, ty),
+            return match self.class(from) {
+                Class::String | Class::Pointer(..) | Class::Array(..) => {
+                    let e = self.stringof(e, span)?;
+                    Ok(TExpr { ty, ..e })
+                }
+                _ => self.bad_cast(span, from, ty),
             };
         }
         let Some(e) = self.scalar(e) else { return self.bad_cast(span, from, ty) };

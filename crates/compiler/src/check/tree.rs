@@ -216,6 +216,8 @@ pub struct AggInfo {
     pub key: Option<Vec<TypeId>>,
     /// Whether it is cleared or truncated anywhere.
     pub reset: bool,
+    /// Whether a statement that aggregates in it is wrong, which has been said.
+    pub wrong: bool,
     /// Where it was first used.
     pub span: Span,
 }

@@ -109,6 +109,7 @@ fn nothing_makes_it_panic() {
 
 #[test]
 fn mistakes_are_reported_once_and_all() {
+    assert_eq!(tags_of("BEGIN { @a = sum(nothing); printa(@a); }"), ["D_IDENT_UNDEF"]);
     assert_eq!(tags_of("syscall:::entry { trace(nothing); trace(nothing2); }"), ["D_IDENT_UNDEF", "D_IDENT_UNDEF"]);
     assert_eq!(tags_of("BEGIN { x = nothing; trace(x); x = 3; }"), ["D_IDENT_UNDEF"]);
     assert_eq!(tags_of("syscall:::entry { trace(args[0] + args[7]); }"), ["D_ARGS_IDX"; 2]);

@@ -280,4 +280,6 @@ fn options_and_declarations() {
     assert_eq!(body("typedef struct { int a : 3; int b : 5; } t; BEGIN { trace(sizeof (t)); }"), "emit0(4)");
     assert_eq!(body("union u { int a; char b[9]; }; BEGIN { trace(sizeof (union u)); }"), "emit0(12)");
     assert_eq!(body("BEGIN { trace(sizeof (gfp_t)); }"), "emit0(4)");
+    assert_eq!(body("ERROR { trace(arg4 == DTRACEFLT_DIVZERO); trace(ENOENT); }"), "emit0(Eq(ctx32,4),2)");
+    assert_eq!(body("BEGIN { trace(curthread != NULL); }"), "emit0(Ne(CurThread,0))");
 }
