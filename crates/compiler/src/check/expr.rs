@@ -1,7 +1,6 @@
 //! Expressions: what each form of the syntax tree means.
 
 use super::conv::Class;
-use super::names::{FuncKind, function};
 use super::tree::*;
 use super::{Checker, Entity, Res};
 use probity_ir::{ArrayId, Location, Scope, Space, TypeId, VarId};
@@ -670,129 +669,6 @@ impl<'a> Checker<'a> {
             }
             None => self.err(tags::D_IDENT_UNDEF, span, format!("there is no kernel symbol {shown}")),
         }
-    }
-
-    /// A call where a value is wanted.
-    fn call(&mut self, name: &ast::Name, args: &[Expr], span: Span) -> Res<TExpr> {
-        let Some(func) = function(&name.text) else { return self.no_function(name) };
-        match func.kind {
-            FuncKind::Subroutine => {
-                self.count_args(&func, args.len(), span)?;
-                let values: Vec<TExpr> =
-                    args.iter().map(|a| self.expr(a)).collect::<Vec<_>>().into_iter().collect::<Res<_>>()?;
-                self.subroutine(func.name, values, span)
-            }
-            FuncKind::Action => {
-                let message =
-                    format!("`{}` is an action and has no value: it must be a statement of its own", func.name);
-                self.err(tags::D_OP_ACT, span, message)
-            }
-            FuncKind::Aggregating => {
-                let message =
-                    format!("`{}` is an aggregating function: it can only be assigned to an aggregation", func.name);
-                let d = Diagnostic::error(tags::D_FUNC_IDKIND, span, message);
-                self.report(d.help(format!("write `@a = {}(…);`", func.name)))
-            }
-            FuncKind::Missing => self.missing_function(name),
-        }
-    }
-
-    pub(super) fn missing_function<T>(&mut self, name: &ast::Name) -> Res<T> {
-        let message = format!("`{}` is not supported by this version", name.text);
-        self.err(tags::D_FUNC_UNDEF, name.span, message)
-    }
-
-    pub(super) fn no_function<T>(&mut self, name: &ast::Name) -> Res<T> {
-        let text = &name.text;
-        if self.globals.contains_key(text)
-            || self.inlines.contains_key(text)
-            || super::names::VARIABLES.contains(&text.as_str())
-        {
-            let message = format!("`{text}` is a variable and cannot be called");
-            return self.err(tags::D_FUNC_IDKIND, name.span, message);
-        }
-        let d = Diagnostic::error(tags::D_FUNC_UNDEF, name.span, format!("there is no function `{text}`"));
-        self.report(match near(text, super::names::FUNCTIONS.iter().map(|f| f.name)) {
-            Some(n) => d.suggest(name.span, n, format!("use `{n}`")),
-            None => d,
-        })
-    }
-
-    fn subroutine(&mut self, name: &'static str, mut args: Vec<TExpr>, span: Span) -> Res<TExpr> {
-        let string = self.basic.string;
-        match name {
-            "copyin" | "copyinstr" => {
-                for (i, arg) in args.iter_mut().enumerate() {
-                    let (ty, at) = (arg.ty, arg.span);
-                    // An address may be a string's only by mistake: `copyinstr(execname)`.
-                    let scalar = if self.class(ty) == Class::String { None } else { self.scalar(arg.clone()) };
-                    match scalar {
-                        Some(e) => *arg = e,
-                        None => return self.bad_arg(name, i, if i == 0 { "uintptr_t" } else { "size_t" }, ty, at),
-                    }
-                }
-                self.needs_process(Space::User, span)?;
-                let mut args = args.into_iter();
-                let (Some(addr), len) = (args.next(), args.next()) else { return Err(super::Reported) };
-                let (addr, len) = (Box::new(addr), len.map(Box::new));
-                match (name, len) {
-                    ("copyin", Some(len)) => {
-                        if let Some(n) = self.constant(&len)
-                            && (n <= 0 || n as u64 > self.options.scratchsize)
-                        {
-                            let message =
-                                format!("copyin() of {n} bytes: scratch memory has {} bytes", self.options.scratchsize);
-                            let d = Diagnostic::error(tags::D_ALLOCA_SIZE, len.span, message);
-                            return self.report(d.help("set the option `scratchsize` to a higher value"));
-                        }
-                        let void = self.basic.void;
-                        let ty = self.types.pointer(void, Space::Scratch);
-                        Ok(TExpr { kind: TKind::CopyIn(addr, len), ty, span })
-                    }
-                    (_, max) => {
-                        let kind = TKind::ReadStr { addr, space: Space::User, max, len: None };
-                        Ok(TExpr { kind, ty: string, span })
-                    }
-                }
-            }
-            _ => {
-                let mut strings = Vec::new();
-                for (i, e) in args.into_iter().enumerate() {
-                    let (ty, at) = (e.ty, e.span);
-                    match self.as_string(e)? {
-                        Some(e) => strings.push(Box::new(e)),
-                        None => return self.bad_arg(name, i, "string", ty, at),
-                    }
-                }
-                let mut strings = strings.into_iter();
-                match (strings.next(), strings.next()) {
-                    (Some(a), Some(b)) => Ok(TExpr { kind: TKind::StrJoin(a, b), ty: string, span }),
-                    (Some(a), None) => {
-                        let ty = self.named_int("size_t");
-                        Ok(TExpr { kind: TKind::StrLen(a), ty, span })
-                    }
-                    _ => Err(super::Reported),
-                }
-            }
-        }
-    }
-
-    pub(super) fn bad_arg<T>(&mut self, func: &str, i: usize, wanted: &str, ty: TypeId, span: Span) -> Res<T> {
-        let message = format!("argument {} of {func}() must be {wanted}, not `{}`", i + 1, self.name(ty));
-        self.err(tags::D_PROTO_ARG, span, message)
-    }
-
-    pub(super) fn count_args(&mut self, func: &super::names::Func, count: usize, span: Span) -> Res<()> {
-        if (func.least..=func.most).contains(&count) {
-            return Ok(());
-        }
-        let plural = |n: usize| if n == 1 { "argument" } else { "arguments" };
-        let wanted = match (func.least, func.most) {
-            (a, b) if a == b => format!("{a} {}", plural(a)),
-            (a, usize::MAX) => format!("at least {a} {}", plural(a)),
-            (a, b) => format!("{a} to {b} arguments"),
-        };
-        self.err(tags::D_PROTO_LEN, span, format!("{}() takes {wanted}, not {count}", func.name))
     }
 }
 

@@ -5,6 +5,7 @@
 //! what the clause speaks of. Variants come in the order of their first probe.
 
 mod action;
+mod call;
 mod conv;
 mod decl;
 mod expr;
