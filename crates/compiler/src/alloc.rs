@@ -54,14 +54,11 @@ pub fn operands(inst: &Inst) -> Vec<Operand> {
     let reuse = |v: V| Operand::reg_reuse_def(vreg(v), 0);
     match inst {
         Inst::Entry { dst } => vec![Operand::reg_fixed_def(vreg(*dst), preg(1))],
-        Inst::Imm { dst, .. }
-        | Inst::MapFd { dst, .. }
-        | Inst::MapValue { dst, .. }
-        | Inst::FrameAddr { dst, .. } => vec![def(*dst)],
-        Inst::Low32 { dst, a } => vec![use_reg(*a), def(*dst)],
-        Inst::Alu { dst, a, b, .. } => {
-            std::iter::once(use_reg(*a)).chain(use_rhs(b)).chain([reuse(*dst)]).collect()
+        Inst::Imm { dst, .. } | Inst::MapFd { dst, .. } | Inst::MapValue { dst, .. } | Inst::FrameAddr { dst, .. } => {
+            vec![def(*dst)]
         }
+        Inst::Low32 { dst, a } => vec![use_reg(*a), def(*dst)],
+        Inst::Alu { dst, a, b, .. } => std::iter::once(use_reg(*a)).chain(use_rhs(b)).chain([reuse(*dst)]).collect(),
         Inst::Neg { dst, a } | Inst::ToBe { dst, a } | Inst::Min { dst, a, .. } => vec![use_reg(*a), reuse(*dst)],
         Inst::Log2 { dst, tmp, a } => {
             let early = Operand::new(vreg(*dst), OperandConstraint::Reg, OperandKind::Def, OperandPos::Early);

@@ -59,11 +59,7 @@ pub fn codegen(program: &Program, options: &CodegenOptions) -> Result<(Object, L
     Ok((object, layout))
 }
 
-fn generate(
-    program: &Program,
-    unit: usize,
-    plan: &mut crate::layout::Plan,
-) -> Result<ProgSpec, CodegenError> {
+fn generate(program: &Program, unit: usize, plan: &mut crate::layout::Plan) -> Result<ProgSpec, CodegenError> {
     let spec = &program.units[unit];
     let mut last = EmitError::Long;
     for limits in LIMITS {

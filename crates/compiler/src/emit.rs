@@ -1,8 +1,8 @@
 //! Emission: allocated code to a program of BPF instructions. Owns the order of the blocks (rare ones last), jumps that
 //! lead to jumps, and the frame.
 
-use crate::vcode::{B, Base, Code, Edge, Inst, Rhs, Slot};
 use crate::peephole::{Item, Peephole};
+use crate::vcode::{B, Base, Code, Edge, Inst, Rhs, Slot};
 use probity_bpf::asm::{AsmError, Assembled};
 use probity_bpf::insn::{AluOp, Cond, Insn, R0, R10, Reg, Size, Src, Width};
 use regalloc2::{Allocation, Edit, InstPosition, Output, PReg};
@@ -58,7 +58,8 @@ pub fn emit(code: &Code, out: &Output) -> Result<Assembled, EmitError> {
     let empty = |e: &Emit<'_>, b: B| e.forward[b.index()] != b;
     let hot = (0..code.blocks.len() as u32).map(B).filter(|b| !code.blocks[b.index()].cold);
     let cold = (0..code.blocks.len() as u32).map(B).filter(|b| code.blocks[b.index()].cold);
-    let order: Vec<B> = place(code, hot.chain(cold).filter(|&b| b == B(0) || !empty(&emit, b)).collect(), &emit.forward);
+    let order: Vec<B> =
+        place(code, hot.chain(cold).filter(|&b| b == B(0) || !empty(&emit, b)).collect(), &emit.forward);
     for (i, &b) in order.iter().enumerate() {
         emit.block(b, order.get(i + 1).copied());
     }
@@ -194,8 +195,7 @@ impl Emit<'_> {
     }
 
     fn inst(&mut self, inst: &Inst, at: usize, next: Option<B>) {
-        let allocs: Vec<Reg> =
-            self.out.inst_allocs(regalloc2::Inst::new(at)).iter().map(|&a| reg(a)).collect();
+        let allocs: Vec<Reg> = self.out.inst_allocs(regalloc2::Inst::new(at)).iter().map(|&a| reg(a)).collect();
         let mut rest = allocs.iter().copied();
         let mut take = || rest.next().unwrap_or(R0);
         match inst {

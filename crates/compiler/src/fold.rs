@@ -3,8 +3,10 @@
 //! Each clause's expressions are rebuilt bottom-up. What can fault is never dropped, because the fault is part of the
 //! meaning. Leaves instruction-level matters (immediates, common subexpressions) to selection.
 
-use crate::select::probes::{applies, part_of, present};
-use probity_ir::{BinOp, Builtin, ClauseCode, Expr, ExprId, Location, Program, Stmt, StrOp, TempId, UnOp, Unit};
+use crate::select::probes::{part_of, present};
+use probity_ir::{
+    BinOp, Builtin, ClauseCode, Expr, ExprId, Location, Program, Stmt, StrOp, TempId, UnOp, Unit, applies,
+};
 use std::collections::{HashMap, HashSet};
 
 /// Simplifies every clause.
@@ -97,11 +99,9 @@ pub fn operands(e: &Expr) -> Vec<ExprId> {
     match e {
         Expr::Elem(_, key) => key.clone(),
         Expr::Un(_, a) | Expr::Ext { of: a, .. } | Expr::Load { addr: a, .. } | Expr::StrLen(a) => vec![*a],
-        Expr::Bin(_, a, b)
-        | Expr::And(a, b)
-        | Expr::Or(a, b)
-        | Expr::StrCmp(_, a, b)
-        | Expr::StrJoin { a, b, .. } => vec![*a, *b],
+        Expr::Bin(_, a, b) | Expr::And(a, b) | Expr::Or(a, b) | Expr::StrCmp(_, a, b) | Expr::StrJoin { a, b, .. } => {
+            vec![*a, *b]
+        }
         Expr::Cond(a, b, c) => vec![*a, *b, *c],
         Expr::ReadStr { addr, max, .. } => std::iter::once(*addr).chain(*max).collect(),
         Expr::ReadBytes { addr, .. } => vec![*addr],
@@ -367,7 +367,7 @@ impl Folder<'_> {
 
     /// The probes that the clause runs for.
     fn probes(&self) -> impl Iterator<Item = u32> {
-        present(self.unit).filter(|&i| applies(self.clause, i))
+        present(self.unit).filter(|&i| applies(self.unit, self.clause, i))
     }
 
     fn only_probe(&self) -> Option<u32> {
@@ -587,10 +587,8 @@ impl Folder<'_> {
         {
             return self.int(c);
         }
-        let commutes = matches!(
-            op,
-            BinOp::Add | BinOp::Mul | BinOp::And | BinOp::Or | BinOp::Xor | BinOp::Eq | BinOp::Ne
-        );
+        let commutes =
+            matches!(op, BinOp::Add | BinOp::Mul | BinOp::And | BinOp::Or | BinOp::Xor | BinOp::Eq | BinOp::Ne);
         let (a, b, cb) = if ca.is_some() && commutes { (b, a, ca) } else { (a, b, cb) };
         let nonnegative = |f: &Self, id| range(&f.new, id).0 >= 0;
         match (op, cb) {

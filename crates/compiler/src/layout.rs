@@ -183,7 +183,8 @@ pub fn plan(program: &Program, options: &CodegenOptions) -> Result<Plan, Codegen
         let thread = array.scope == Scope::Thread;
         let key = key_plan(if thread { 8 } else { 0 }, array.key.iter().copied());
         let name = if array.name.is_empty() { "array" } else { &array.name };
-        let mut spec = MapSpec::new(name, MapKind::Hash, key.size.max(8), padded(array.val), options.dyn_entries.max(1));
+        let mut spec =
+            MapSpec::new(name, MapKind::Hash, key.size.max(8), padded(array.val), options.dyn_entries.max(1));
         spec.flags |= map_flags::NO_PREALLOC;
         let map = add(spec);
         layout.arrays.push(map);

@@ -196,23 +196,29 @@ impl Peephole {
         let mut at_label = vec![0; self.labels as usize];
         loop {
             let mut changed = false;
-            self.walk_back(|item, live, labels, _| {
-                if let Item::Bind(label) = item {
-                    let known = &mut labels[*label as usize];
-                    changed |= *known != live;
-                    *known = live;
-                }
-            }, &mut at_label);
+            self.walk_back(
+                |item, live, labels, _| {
+                    if let Item::Bind(label) = item {
+                        let known = &mut labels[*label as usize];
+                        changed |= *known != live;
+                        *known = live;
+                    }
+                },
+                &mut at_label,
+            );
             if !changed {
                 break;
             }
         }
         let mut dead = vec![false; self.items.len()];
-        self.walk_back(|_, _, _, at| {
-            if let Some(at) = at {
-                dead[at] = true;
-            }
-        }, &mut at_label);
+        self.walk_back(
+            |_, _, _, at| {
+                if let Some(at) = at {
+                    dead[at] = true;
+                }
+            },
+            &mut at_label,
+        );
         let mut dead = dead.iter();
         self.items.retain(|_| !*dead.next().unwrap_or(&false));
     }

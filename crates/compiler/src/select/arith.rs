@@ -1,8 +1,8 @@
 //! Division. BPF before 6.6 has none that is signed, and its division by zero gives 0, where D's is a fault.
 
 use super::Select;
-use crate::vcode::{Rhs, V};
 use crate::fold::range;
+use crate::vcode::{Rhs, V};
 use probity_bpf::insn::{AluOp, Cond};
 use probity_ir::{BinOp, Expr, ExprId, Fault};
 

@@ -410,7 +410,7 @@ impl Build {
     }
 
     /// The bytes of `a` in memory order as a number.
-    pub fn to_be(&mut self, a: V) -> V {
+    pub fn swapped(&mut self, a: V) -> V {
         let dst = self.reg();
         self.push(Inst::ToBe { dst, a });
         dst

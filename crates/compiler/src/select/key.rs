@@ -38,7 +38,9 @@ impl Select<'_> {
                 }
                 Val::Str { cap } | Val::Bytes { len: cap } => {
                     if self.is_int(member) {
-                        self.fail("a key member is an integer where a string is declared (a bug in the checker)".into());
+                        self.fail(
+                            "a key member is an integer where a string is declared (a bug in the checker)".into(),
+                        );
                     }
                     self.put(Mem { base: key.base, off, cap: cap.max(1), padded: false }, member, true);
                 }

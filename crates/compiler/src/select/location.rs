@@ -106,7 +106,7 @@ impl Select<'_> {
         let typed = self.unit.prog.prog_type == TRACING;
         // pt_regs of perf events and the arguments of typed programs are read in whole words only.
         let whole = typed || matches!(self.unit.prog.ctx, Ctx::Regs | Ctx::PerfEvent);
-        let natural = matches!(size, 1 | 2 | 4 | 8) && offset % u32::from(size) == 0;
+        let natural = matches!(size, 1 | 2 | 4 | 8) && offset.is_multiple_of(u32::from(size));
         if whole || (size == 8 && natural) {
             let word = self.b.load(Size::DW, ctx, (offset & !7) as i32);
             if typed {

@@ -48,12 +48,7 @@ pub const LIMITS: [Limits; 3] =
     [Limits { string: 64, key: 192 }, Limits { string: 24, key: 64 }, Limits { string: 16, key: 16 }];
 
 /// Generates a unit's code.
-pub fn select(
-    program: &Program,
-    unit: usize,
-    plan: &mut Plan,
-    limits: Limits,
-) -> Result<Code, CodegenError> {
+pub fn select(program: &Program, unit: usize, plan: &mut Plan, limits: Limits) -> Result<Code, CodegenError> {
     // Which clauses need scratch memory shows only while their code is made: where the guess was wrong, again.
     let mut needs = BTreeMap::new();
     loop {

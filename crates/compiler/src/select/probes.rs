@@ -4,7 +4,7 @@ use super::{Index, Select, has_index};
 use crate::vcode::{B, Base, Rhs, V};
 use probity_bpf::helpers::Helper;
 use probity_bpf::insn::{AluOp, Cond, Size, Width};
-use probity_ir::{COMPAT_BASE, ClauseCode, Location, ProbePart, Selector, Unit};
+use probity_ir::{COMPAT_BASE, Location, ProbePart, Selector, Unit, applies};
 use std::collections::BTreeMap;
 
 /// Most probes of a unit that are told apart by comparing.
@@ -23,11 +23,6 @@ pub fn present(unit: &Unit) -> impl Iterator<Item = u32> {
     unit.probes.iter().enumerate().filter(|(_, p)| p.is_some()).map(|(i, _)| i as u32)
 }
 
-/// Whether a clause runs for the probe at `index`.
-pub fn applies(clause: &ClauseCode, index: u32) -> bool {
-    clause.probes.is_empty() || clause.probes.binary_search(&index).is_ok()
-}
-
 /// A part of the description of the probe at `index`.
 pub fn part_of(unit: &Unit, index: u32, part: ProbePart) -> &[u8] {
     let Some(Some(probe)) = unit.probes.get(index as usize) else { return b"" };
@@ -43,10 +38,8 @@ impl Select<'_> {
     /// The clauses that run for the probe at `index`, in words of 32 bits.
     fn mask(&self, index: u32) -> Vec<u32> {
         let mut words = vec![0u32; self.unit.clauses.len().div_ceil(32).max(1)];
-        if self.unit.probes.get(index as usize).is_some_and(Option::is_some) {
-            for (i, clause) in self.unit.clauses.iter().enumerate() {
-                words[i / 32] |= u32::from(applies(clause, index)) << (i % 32);
-            }
+        for (i, clause) in self.unit.clauses.iter().enumerate() {
+            words[i / 32] |= u32::from(applies(self.unit, clause, index)) << (i % 32);
         }
         words
     }
@@ -233,7 +226,7 @@ impl Select<'_> {
     /// Skips the current clause if it does not apply.
     pub(super) fn check_applies(&mut self, masks: &Masks, next: B) {
         let Masks::Words(words) = masks else { return };
-        if present(self.unit).all(|i| applies(self.clause, i)) {
+        if present(self.unit).all(|i| applies(self.unit, self.clause, i)) {
             return;
         }
         let body = self.b.block();
@@ -255,7 +248,7 @@ impl Select<'_> {
         if let Index::Const(i) = self.index {
             return Some(i);
         }
-        let mut all = present(self.unit).filter(|&i| applies(self.clause, i));
+        let mut all = present(self.unit).filter(|&i| applies(self.unit, self.clause, i));
         let first = all.next();
         first.filter(|_| all.next().is_none())
     }
@@ -267,7 +260,7 @@ impl Select<'_> {
         }
         let rows = self.unit.probes.len().next_power_of_two();
         let mut bytes = vec![0u8; rows * 4];
-        for i in present(self.unit).filter(|&i| applies(self.clause, i)) {
+        for i in present(self.unit).filter(|&i| applies(self.unit, self.clause, i)) {
             bytes[i as usize * 4..][..4].copy_from_slice(&of(i).to_ne_bytes());
         }
         let row = self.table_row(&bytes, rows, 4);

@@ -527,7 +527,7 @@ impl<'a> Select<'a> {
 
     fn get_word(&mut self, name: Name) -> V {
         let v = self.b.get(name);
-        self.b.to_be(v)
+        self.b.swapped(v)
     }
 
     fn word_of(&mut self, t: Text<'a>, i: u32) -> V {

@@ -143,7 +143,11 @@ fn everything(p: &mut Program, c: &mut Code, cap: u32, funcs: &[AggFunc]) {
     c.s(Stmt::Mark { line: 9, action: 3 });
     c.s(Stmt::Emit { record: r, values });
     let r = record(p, RingKind::Control, vec![Val::Int]);
-    c.s(Stmt::If { cond: same, then: vec![Stmt::Emit { record: r, values: vec![one] }, Stmt::Stop], otherwise: vec![] });
+    c.s(Stmt::If {
+        cond: same,
+        then: vec![Stmt::Emit { record: r, values: vec![one] }, Stmt::Stop],
+        otherwise: vec![],
+    });
 }
 
 #[test]
@@ -186,7 +190,6 @@ fn listing_names_units_and_lines() {
     let text = text(&p);
     assert!(text.starts_with("unit unit ("), "{text}");
     assert!(text.contains("; line 3") && text.contains("call bpf_map_lookup_elem"), "{text}");
-    eprintln!("{text}");
 }
 
 #[test]
@@ -208,7 +211,8 @@ fn long_strings_load() {
 #[test]
 fn locations_load() {
     let loc = |l| Expr::Loc(l);
-    let memory = |base: Location, size, signed, space| Location::Memory { base: Box::new(base), offset: 8, size, signed, space };
+    let memory =
+        |base: Location, size, signed, space| Location::Memory { base: Box::new(base), offset: 8, size, signed, space };
     let cases = vec![
         (prog(2, Ctx::Regs), Location::Reg { dwarf: 5 }),
         (prog(2, Ctx::Regs), memory(Location::Reg { dwarf: 7 }, 4, true, Space::User)),
@@ -222,7 +226,15 @@ fn locations_load() {
         (prog(5, Ctx::Record), Location::CtxAddress { offset: 16 }),
         (prog(17, Ctx::Args), Location::Ctx { offset: 8, size: 8, signed: false }),
         (prog(17, Ctx::Args), Location::Ctx { offset: 8, size: 4, signed: true }),
-        (prog(17, Ctx::Args), memory(memory(Location::Ctx { offset: 0, size: 8, signed: false }, 8, false, Space::Kernel), 1, true, Space::Kernel)),
+        (
+            prog(17, Ctx::Args),
+            memory(
+                memory(Location::Ctx { offset: 0, size: 8, signed: false }, 8, false, Space::Kernel),
+                1,
+                true,
+                Space::Kernel,
+            ),
+        ),
         (prog(17, Ctx::Args), Location::CurrentTask),
         (
             prog(17, Ctx::Args),

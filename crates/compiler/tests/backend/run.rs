@@ -223,7 +223,8 @@ fn thread_variables_and_quantize() {
     add(&mut p, c);
     let mut w = world(&p);
     let mut want = [0u64; 127];
-    for (i, d) in [0i64, 1, 2, 3, 1000, -1, -2, -1000, i64::MAX - 1000, 1 << 32, (1 << 32) - 1].into_iter().enumerate() {
+    for (i, d) in [0i64, 1, 2, 3, 1000, -1, -2, -1000, i64::MAX - 1000, 1 << 32, (1 << 32) - 1].into_iter().enumerate()
+    {
         w.fire(&[7, 0]); // Nothing is set: no effect.
         w.fire(&[500, 1]);
         w.fire(&[500u64.wrapping_add(d as u64), 0]);
@@ -269,9 +270,9 @@ fn every_aggregation() {
                 let words = if keyed { w.keyed(g)[0].1.clone() } else { w.part(g, 1) };
                 let n = values.len() as u64;
                 let sum = values.iter().fold(0i64, |s, v| s.wrapping_add(*v)) as u64;
-                let squares = values.iter().fold(0u128, |s, v| {
-                    s.wrapping_add(u128::from(v.unsigned_abs()) * u128::from(v.unsigned_abs()))
-                });
+                let squares = values
+                    .iter()
+                    .fold(0u128, |s, v| s.wrapping_add(u128::from(v.unsigned_abs()) * u128::from(v.unsigned_abs())));
                 match func {
                     AggFunc::Sum => assert_eq!(words, [sum]),
                     AggFunc::Min => assert_eq!(words, [i64::MAX.wrapping_sub(i64::MIN) as u64]),
