@@ -15,6 +15,7 @@
 use crate::decode::{DecodeError, Op, decode};
 use crate::helpers::{ArgKind, Helper};
 use crate::insn::{AluOp, AtomicOp, R0, R10, Reg, Size, Src, Width};
+use crate::interp::alu;
 use crate::object::{MapKind, Object, ProgSpec, subprog_starts};
 use std::fmt;
 
@@ -292,12 +293,36 @@ impl Checker<'_> {
         }
         // Behind an error nothing was followed, and everything would seem unreachable.
         if self.errors.is_empty() {
-            for pc in 0..self.ops.len() {
-                if self.ops[pc].is_some() && self.states[pc].is_none() {
+            let reached = self.reached();
+            for (pc, reached) in reached.into_iter().enumerate() {
+                if self.ops[pc].is_some() && !reached {
                     self.error(pc, K::Unreachable);
                 }
             }
         }
+    }
+
+    /// What jumps and calls lead to, whatever is known of values.
+    fn reached(&self) -> Vec<bool> {
+        let mut reached = vec![false; self.ops.len()];
+        let mut todo = vec![0];
+        while let Some(pc) = todo.pop() {
+            let Some(op) = self.ops.get(pc).copied().flatten() else { continue };
+            if std::mem::replace(&mut reached[pc], true) {
+                continue;
+            }
+            let after = pc as i64 + 1;
+            let (next, target) = match op {
+                Op::Exit => (false, None),
+                Op::Ja { off } => (false, Some(after + i64::from(off))),
+                Op::Jmp { off, .. } => (true, Some(after + i64::from(off))),
+                Op::CallSub { off } | Op::LdFunc { off, .. } => (true, Some(after + i64::from(off))),
+                _ => (true, None),
+            };
+            todo.extend(next.then_some(pc + op.slots()));
+            todo.extend(target.and_then(|t| usize::try_from(t).ok()));
+        }
+        reached
     }
 
     fn enter(&mut self, pc: usize, state: &State) {
@@ -416,10 +441,15 @@ impl Checker<'_> {
                 }
             }
             Op::Ja { off } => return Ok(Flow::Jump(after + i64::from(off))),
-            Op::Jmp { dst, src, off, .. } => {
-                state.read(dst)?;
-                state.operand(src)?;
-                return Ok(Flow::Either(after + i64::from(off)));
+            Op::Jmp { cond, width, dst, src, off } => {
+                let target = after + i64::from(off);
+                // As the verifier does: where both are known only one way is followed.
+                if let (Value::Const(a), Value::Const(b)) = (state.read(dst)?, state.operand(src)?) {
+                    self.place(target).ok_or(K::BadTarget(target))?;
+                    let holds = alu::holds(cond, width, a as u64, b as u64);
+                    return Ok(if holds { Flow::Jump(target) } else { Flow::Next });
+                }
+                return Ok(Flow::Either(target));
             }
             Op::Call { helper } => {
                 self.check_call(helper, state)?;
