@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 const USER_END: u64 = 0x7fff_ffff_f000;
 /// Where kernel addresses begin.
 const KERNEL_START: u64 = 0xffff_8000_0000_0000;
-/// Where the evaluator pretends the context to be.
-const CTX_ADDR: u64 = 0xffff_c900_1234_0000;
+/// Where the evaluator pretends the context to be; offsets take the low 40 bits.
+pub const CTX_ADDR: u64 = 0xffff_c900_0000_0000;
 
 /// A value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

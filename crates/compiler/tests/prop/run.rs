@@ -1,6 +1,6 @@
 //! Running a program in the interpreter and in the evaluator, and comparing all that either leaves behind.
 
-use crate::eval::{self, Body, Firing, Limits, Out, State, Value};
+use crate::eval::{self, Body, CTX_ADDR, Firing, Limits, Out, State, Value};
 use probity_bpf::interp::Machine;
 use probity_bpf::{Helper, MapKind, Object};
 use probity_compiler::CodegenOptions;
@@ -228,7 +228,12 @@ impl Pair<'_> {
             compare("a fault record's size", &(HEADER + FAULT_BODY), &(bytes.len() as u32))?;
             let part = |n: usize| half(bytes, at + 4 * n);
             let code = fault_code(part(4)).ok_or(format!("an unknown fault {}", part(4)))?;
-            Body::Fault(part(0), part(1), part(2), part(3), code, word(bytes, at + 24))
+            // The interpreter's own addresses are tagged; the only one a fault can have is one in the context.
+            let value = match word(bytes, at + 24) {
+                value if value >> 56 == 0xb5 => CTX_ADDR | value & ((1 << 40) - 1),
+                value => value,
+            };
+            Body::Fault(part(0), part(1), part(2), part(3), code, value)
         } else {
             let layout = self.layout.records.get(number as usize).ok_or("an unknown record")?;
             compare("a record's size", &layout.size, &(bytes.len() as u32))?;
