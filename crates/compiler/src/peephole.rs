@@ -107,6 +107,7 @@ impl Peephole {
         // Each may find more after the other.
         for _ in 0..3 {
             let before = self.items.len();
+            self.drop_labels();
             self.propagate();
             self.drop_dead();
             self.drop_jumps();
@@ -114,6 +115,17 @@ impl Peephole {
                 break;
             }
         }
+    }
+
+    /// Removes labels that nothing jumps to.
+    fn drop_labels(&mut self) {
+        let mut used = vec![false; self.labels as usize];
+        for item in &self.items {
+            if let Item::Ja(label) | Item::Jmp(.., label) = item {
+                used[*label as usize] = true;
+            }
+        }
+        self.items.retain(|item| !matches!(item, Item::Bind(label) if !used[*label as usize]));
     }
 
     /// Reads of copies become reads of what was copied; reloads of what is in a register become copies.

@@ -7,7 +7,8 @@ use crate::types::Space;
 pub enum Location {
     /// A constant.
     Value(i64),
-    /// In the context, at byte `offset`.
+    /// In the context, at byte `offset`. In programs whose arguments the verifier knows by type, 8 unsigned bytes may be a pointer
+    /// to it, on which it refuses arithmetic until it is turned into a number by a detour: say `signed` for what is a number.
     Ctx {
         /// Byte offset in the context.
         offset: u32,
@@ -41,7 +42,8 @@ pub enum Location {
         space: Space,
     },
     /// A member of a kernel object that the verifier knows by type (`tp_btf` arguments, the current task), loaded without
-    /// a helper call. Only for objects that are known to be alive.
+    /// a helper call. Only for objects that are known to be alive. As with [`Location::Ctx`], `signed` for 8 bytes that are a number
+    /// saves a detour.
     Btf {
         /// The object's address.
         base: Box<Location>,

@@ -526,6 +526,11 @@ impl Build {
         self.pointers.insert(v);
     }
 
+    /// Says that the verifier takes this value for a number, wherever it comes from.
+    pub fn mark_number(&mut self, v: V) {
+        self.pointers.remove(&v);
+    }
+
     /// The value as a number. The verifier refuses arithmetic on its pointers and draws conclusions from comparing them;
     /// what an atomic addition leaves on the stack is a number to it.
     pub fn scalar(&mut self, v: V) -> V {

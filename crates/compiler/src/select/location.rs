@@ -53,8 +53,8 @@ impl Select<'_> {
             Location::Btf { base, offset, size, signed } => {
                 let base = self.location(base);
                 let v = self.b.load(bytes(*size), Base::Reg(base), *offset as i32);
-                if *size == 8 {
-                    // A member that is a pointer is one to the verifier too.
+                if *size == 8 && !*signed {
+                    // A member that is a pointer is one to the verifier too; signed ones are not.
                     self.b.mark_pointer(v);
                 }
                 self.narrow(v, *size, *signed)
@@ -109,7 +109,7 @@ impl Select<'_> {
         let natural = matches!(size, 1 | 2 | 4 | 8) && offset.is_multiple_of(u32::from(size));
         if whole || (size == 8 && natural) {
             let word = self.b.load(Size::DW, ctx, (offset & !7) as i32);
-            if typed {
+            if typed && !(signed && size == 8) {
                 self.b.mark_pointer(word);
             }
             let shift = (offset & 7) as i32 * 8;

@@ -65,7 +65,7 @@ impl Select<'_> {
             }
             Selector::Syscall { number, compat, limit } => {
                 let number = self.location(number);
-                let number = self.b.scalar(number);
+                self.b.mark_number(number);
                 if masks.len() <= CHAIN {
                     return self.chain(number, compat.as_ref(), &masks, exit);
                 }

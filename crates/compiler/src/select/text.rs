@@ -180,7 +180,10 @@ impl<'a> Select<'a> {
                     Val::Int => 1,
                 };
                 let mem = self.buffer(cap.next_multiple_of(8));
-                self.put(mem, id, false);
+                // Of two strings the shorter one must not leave stack unwritten that is read for the longer one: the
+                // verifier before 6.3 refuses that.
+                let pad = matches!(self.expr(id), Expr::Cond(..)) && matches!(mem.base, Base::Frame(_));
+                self.put(mem, id, pad);
                 Text::Mem(Mem { cap, ..mem })
             }
         }

@@ -161,11 +161,8 @@ impl Select<'_> {
 
     /// The current thread's storage; goes to `none` where there is none.
     pub(super) fn thread_or(&mut self, none: B) -> V {
+        // Without a way in, `none` is dropped as unreachable.
         if let Some(v) = self.b.find(&Key::ThreadSome, Cost::Dear) {
-            // The block may need this way in, so that it is reached at all.
-            let go_on = self.b.block();
-            self.b.branch_null(v, none, go_on);
-            self.b.start(go_on);
             return v;
         }
         let ptr = match self.b.find(&Key::ThreadMaybe, Cost::Dear) {
@@ -186,9 +183,6 @@ impl Select<'_> {
     /// The current thread's storage, made where there is none; goes to `lost` where that fails.
     pub(super) fn thread_create(&mut self, lost: B) -> V {
         if let Some(v) = self.b.find(&Key::ThreadSome, Cost::Dear) {
-            let go_on = self.b.block();
-            self.b.branch_null(v, lost, go_on);
-            self.b.start(go_on);
             return v;
         }
         let name = self.b.name();
