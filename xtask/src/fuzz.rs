@@ -25,6 +25,7 @@ const fn target(name: &'static str, max_len: u32, dict: Option<&'static str>) ->
 const TARGETS: &[Target] = &[
     target("bpf", 4096, None),
     target("btf", 65536, None),
+    target("compile", 4096, Some("d")),
     target("ctype", 4096, Some("text")),
     target("elf", 65536, None),
     target("ir_text", 16384, Some("ir")),
@@ -114,7 +115,9 @@ fn choose(args: &[String]) -> Result<(Vec<&'static Target>, u32), String> {
 fn build(root: &Path, chosen: &[&Target]) -> bool {
     let there = Command::new("cargo").args(["fuzz", "--version"]).output().is_ok_and(|o| o.status.success());
     if !there {
-        eprintln!("cargo-fuzz is missing: cargo install cargo-fuzz --locked\n(it builds libFuzzer, with a C++ compiler)");
+        eprintln!(
+            "cargo-fuzz is missing: cargo install cargo-fuzz --locked\n(it builds libFuzzer, with a C++ compiler)"
+        );
         return false;
     }
     let mut command = Command::new("cargo");
@@ -220,7 +223,7 @@ fn seed(root: &Path, name: &str) -> std::io::Result<()> {
     };
     let events = "/sys/kernel/tracing/events";
     let sources: Vec<PathBuf> = match name {
-        "syntax" => tests("d"),
+        "syntax" | "compile" => tests("d"),
         "ir_text" => tests("ir"),
         "elf" | "stapsdt" | "x86_len" => vec!["/bin/true".into(), "/usr/bin/printenv".into()],
         "ldcache" => vec!["/etc/ld.so.cache".into()],
@@ -230,9 +233,11 @@ fn seed(root: &Path, name: &str) -> std::io::Result<()> {
             let proc = ["maps", "status", "mountinfo"].map(|file| format!("/proc/self/{file}").into());
             proc.into_iter().chain(["/proc/sys/kernel/osrelease".into()]).collect()
         }
-        "tracefs_format" => ["sched/sched_process_exec", "irq/irq_handler_entry", "kmem/kmalloc", "signal/signal_generate"]
-            .map(|event| format!("{events}/{event}/format").into())
-            .to_vec(),
+        "tracefs_format" => {
+            ["sched/sched_process_exec", "irq/irq_handler_entry", "kmem/kmalloc", "signal/signal_generate"]
+                .map(|event| format!("{events}/{event}/format").into())
+                .to_vec()
+        }
         "btf" => {
             let whole = fs::read("/sys/kernel/btf/vmlinux").unwrap_or_default();
             for (n, from) in [0, 1000, 5000].into_iter().enumerate() {
