@@ -1,10 +1,8 @@
-//! Random programs that mean something, and random firings for them. Everything follows from the seed.
+//! Random programs that mean something. Everything follows from the seed.
 //!
 //! Programs are well-typed and use every kind of expression and statement; most addresses are good, most divisors are
 //! not zero, so that clauses get far. Sizes are kept where BPF's limits are not met often.
 
-use crate::eval::Firing;
-use probity_bpf::interp::{AddressSpace, Env};
 use probity_ir::{
     Agg, AggFunc, AggId, Array, ArrayId, BinOp, Builtin, Clause, ClauseCode, ClauseId, Ctx, Expr, ExprId, IntKind,
     Location, Phase, Probe, ProbeDesc, ProbePart, ProgKind, Program, Record, RecordId, RingKind, Scope, Selector, Show,
@@ -13,23 +11,21 @@ use probity_ir::{
 use std::collections::BTreeSet;
 
 /// User memory: numbers.
-const USER_NUMBERS: u64 = 0x10_0000;
+pub const USER_NUMBERS: u64 = 0x10_0000;
 /// User memory: strings, each in [`STRING_ROOM`] bytes.
-const USER_STRINGS: u64 = 0x20_0000;
+pub const USER_STRINGS: u64 = 0x20_0000;
 /// Kernel memory: numbers.
-const KERNEL_NUMBERS: u64 = 0xffff_8881_0010_0000;
+pub const KERNEL_NUMBERS: u64 = 0xffff_8881_0010_0000;
 /// Kernel memory: strings.
-const KERNEL_STRINGS: u64 = 0xffff_8881_0020_0000;
+pub const KERNEL_STRINGS: u64 = 0xffff_8881_0020_0000;
 /// Bytes of the areas of numbers.
-const NUMBERS: u64 = 256;
+pub const NUMBERS: u64 = 256;
 /// Room of a string, its zeros included.
-const STRING_ROOM: u64 = 320;
+pub const STRING_ROOM: u64 = 320;
 /// How many strings there are.
-const STRINGS: u64 = 6;
-/// Bytes of a context.
-const CTX: usize = 216;
+pub const STRINGS: u64 = 6;
 /// Where a context's string is.
-const CTX_STRING: u32 = 120;
+pub const CTX_STRING: u32 = 120;
 
 /// A generator of pseudo-random numbers (xorshift64*).
 #[derive(Clone, Debug)]
@@ -68,7 +64,8 @@ impl Rng {
         of[self.below(of.len() as u64) as usize].clone()
     }
 
-    fn number(&mut self) -> i64 {
+    /// A number, often one at which something changes.
+    pub fn number(&mut self) -> i64 {
         match self.below(5) {
             0 => self.below(10) as i64,
             1 => self.pick(&[
@@ -100,7 +97,8 @@ impl Rng {
         }
     }
 
-    fn text(&mut self, most: u64) -> Vec<u8> {
+    /// Text of at most `most` bytes.
+    pub fn text(&mut self, most: u64) -> Vec<u8> {
         let len = match self.below(4) {
             0 => 0,
             1 => self.below(4).min(most),
@@ -619,6 +617,8 @@ impl Gen {
         match &self.exprs[id.0 as usize] {
             Expr::Temp(t) => !self.set.contains(&t.0),
             Expr::Bin(BinOp::Add, a, _) => self.is_copy(*a),
+            // Nor is the context's address.
+            Expr::Loc(Location::CtxAddress { .. } | Location::DataLoc { .. }) => true,
             _ => false,
         }
     }
@@ -894,108 +894,4 @@ impl Gen {
         };
         Expr::ReadStr { addr, space, cap, max }
     }
-}
-
-/// A task that programs run in.
-struct Task {
-    pid_tgid: u64,
-    uid_gid: u64,
-    comm: [u8; 16],
-    addr: u64,
-}
-
-/// Firings of a program's units, in random order, for `ncpu` CPUs.
-pub fn firings(program: &Program, seed: u64, ncpu: u32, count: usize) -> Vec<Firing> {
-    let mut rng = Rng::new(seed ^ 0xf1f1);
-    let tasks: Vec<Task> = (0..3)
-        .map(|i| {
-            let mut comm = [0; 16];
-            let name = rng.text(15);
-            comm[..name.len()].copy_from_slice(&name);
-            Task {
-                pid_tgid: rng.below(4) << 32 | rng.below(1 << 22),
-                uid_gid: rng.next(),
-                comm,
-                addr: 0xffff_8880_0100_0000 + 0x4000 * i,
-            }
-        })
-        .collect();
-    let mut time = 1_000_000_000;
-    (0..count)
-        .map(|_| {
-            let task = &tasks[rng.below(3) as usize];
-            let unit = UnitId(rng.below(program.units.len() as u64) as u32);
-            time += rng.below(1 << 40);
-            let stack = |rng: &mut Rng| -> Vec<u64> { (0..2 + rng.below(4)).map(|_| rng.next()).collect() };
-            let mut env = Env {
-                cpu: rng.below(u64::from(ncpu)) as u32,
-                pid_tgid: task.pid_tgid,
-                uid_gid: task.uid_gid,
-                comm: task.comm,
-                ktime_ns: time,
-                current_task: task.addr,
-                kernel_stack: stack(&mut rng),
-                user_stack: stack(&mut rng),
-                ..Env::default()
-            };
-            memory(&mut rng, &mut env.user, USER_NUMBERS, USER_STRINGS);
-            memory(&mut rng, &mut env.kernel, KERNEL_NUMBERS, KERNEL_STRINGS);
-            env.kernel.map(task.addr, numbers(&mut rng, 64));
-            let spec = &program.units[unit.0 as usize];
-            let mut ctx = numbers(&mut rng, CTX);
-            match &spec.selector {
-                Selector::One => {}
-                Selector::Cookie => {
-                    let present: Vec<u64> =
-                        (0..spec.probes.len() as u64).filter(|&i| spec.probes[i as usize].is_some()).collect();
-                    env.cookie = rng.pick(&present);
-                }
-                Selector::Syscall { limit, .. } => {
-                    let number = match rng.below(10) {
-                        0 => rng.next(),
-                        1 => rng.pick(&[511, 512, 515, u64::MAX, 1 << 32, 3 | 1 << 32, u64::from(*limit)]),
-                        2 => rng.below(u64::from(*limit)),
-                        _ => {
-                            let present: Vec<u64> =
-                                (0..spec.probes.len() as u64).filter(|&i| spec.probes[i as usize].is_some()).collect();
-                            rng.pick(&present) % 512
-                        }
-                    };
-                    ctx[8..16].copy_from_slice(&number.to_le_bytes());
-                    let flags = if rng.chance(50) { 0 } else { rng.next() };
-                    ctx[16..24].copy_from_slice(&flags.to_le_bytes());
-                }
-            }
-            if spec.prog.ctx == Ctx::Record {
-                let at = CTX_STRING as usize;
-                let text = rng.text(60);
-                ctx[at..].fill(0);
-                ctx[at..at + text.len()].copy_from_slice(&text);
-                let word = CTX_STRING | (text.len() as u32 + 1) << 16;
-                ctx[8..12].copy_from_slice(&word.to_le_bytes());
-            }
-            let lost = if rng.chance(5) { 1 + rng.below(2) as u32 } else { 0 };
-            Firing { unit, ctx, env, lost }
-        })
-        .collect()
-}
-
-fn numbers(rng: &mut Rng, len: usize) -> Vec<u8> {
-    let mut out = Vec::new();
-    while out.len() < len {
-        out.extend(rng.number().to_le_bytes());
-    }
-    out.truncate(len);
-    out
-}
-
-fn memory(rng: &mut Rng, space: &mut AddressSpace, at: u64, strings: u64) {
-    space.map(at, numbers(rng, NUMBERS as usize));
-    let mut bytes = vec![0; (STRING_ROOM * STRINGS) as usize];
-    for i in 0..STRINGS {
-        let text = rng.text(300);
-        let at = (i * STRING_ROOM) as usize;
-        bytes[at..at + text.len()].copy_from_slice(&text);
-    }
-    space.map(strings, bytes);
 }

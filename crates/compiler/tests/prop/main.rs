@@ -5,6 +5,7 @@
 #![allow(clippy::print_stderr, clippy::disallowed_methods)]
 
 mod eval;
+mod firings;
 mod generate;
 mod run;
 mod shrink;
@@ -78,7 +79,7 @@ fn generated_code_does_what_the_program_says() {
     for seed in seeds() {
         programs += 1;
         let program = generate::program(seed);
-        let firings = generate::firings(&program, seed, run::options(seed).ncpu, FIRINGS);
+        let firings = firings::firings(&program, seed, run::options(seed).ncpu, FIRINGS);
         match judge(&program, seed, &firings) {
             Verdict::Agrees(seen) => {
                 total.firings += seen.firings;

@@ -37,7 +37,7 @@ pub struct Mismatch {
 
 /// The options that the seed chooses: now and then maps and scratch memory that are too small.
 pub fn options(seed: u64) -> CodegenOptions {
-    let tight = seed % 4 == 0;
+    let tight = seed.is_multiple_of(4);
     CodegenOptions {
         ncpu: 1 + (seed / 4 % 4) as u32,
         ring_size: 1 << 18,
