@@ -312,7 +312,7 @@ fn selector(items: &mut Items<'_>) -> Result<Selector> {
         return Ok(if one { Selector::One } else { Selector::Cookie });
     }
     let mut items = items.list()?;
-    items.word(&[("syscall", ())])?;
+    items.word(&[("sysno", ())])?;
     let (number, limit) = (location(&mut items)?, items.number()?);
     let compat = optional(&mut items, |items| Ok((location(items)?, items.number()?)))?;
     items.end()?;

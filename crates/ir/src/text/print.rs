@@ -239,9 +239,9 @@ fn selector(selector: &Selector) -> Node {
     match selector {
         Selector::One => "one".into(),
         Selector::Cookie => "cookie".into(),
-        Selector::Syscall { number, compat: None, limit } => list!["syscall", location(number), *limit],
+        Selector::Syscall { number, compat: None, limit } => list!["sysno", location(number), *limit],
         Selector::Syscall { number, compat: Some((flags, mask)), limit } => {
-            list!["syscall", location(number), *limit, location(flags), *mask]
+            list!["sysno", location(number), *limit, location(flags), *mask]
         }
     }
 }
