@@ -37,6 +37,7 @@ const TARGETS: &[Target] = &[
     target("stapsdt", 65536, None),
     target("syntax", 16384, Some("d")),
     target("tracefs_format", 8192, Some("text")),
+    target("unwind_table", 65536, None),
     target("x86_len", 4096, None),
 ];
 
@@ -225,7 +226,7 @@ fn seed(root: &Path, name: &str) -> std::io::Result<()> {
     let sources: Vec<PathBuf> = match name {
         "syntax" | "compile" => tests("d"),
         "ir_text" => tests("ir"),
-        "elf" | "stapsdt" | "x86_len" => vec!["/bin/true".into(), "/usr/bin/printenv".into()],
+        "elf" | "stapsdt" | "unwind_table" | "x86_len" => vec!["/bin/true".into(), "/usr/bin/printenv".into()],
         "ldcache" => vec!["/etc/ld.so.cache".into()],
         "proc_maps" => vec!["/proc/self/maps".into()],
         "kallsyms" => vec!["/proc/kallsyms".into()],

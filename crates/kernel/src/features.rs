@@ -106,7 +106,7 @@ impl System {
 }
 
 /// Parses `none [integrity] confidentiality`.
-fn parse_lockdown(text: &str) -> Lockdown {
+pub(crate) fn parse_lockdown(text: &str) -> Lockdown {
     match text.split('[').nth(1).and_then(|rest| rest.split(']').next()) {
         Some("integrity") => Lockdown::Integrity,
         Some("confidentiality") => Lockdown::Confidentiality,
@@ -135,7 +135,7 @@ pub fn has_capability(capability: Capability) -> bool {
         .is_some_and(|bits| bits >> capability as u32 & 1 == 1)
 }
 
-fn effective_capabilities(status: &str) -> Option<u64> {
+pub(crate) fn effective_capabilities(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
     u64::from_str_radix(line.trim(), 16).ok()
 }

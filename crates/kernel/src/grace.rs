@@ -35,6 +35,7 @@ pub fn wait() -> Result<()> {
 #[cfg(test)]
 mod tests {
     #[test]
+    #[expect(clippy::print_stderr, reason = "a skipped test says so")]
     fn ends() {
         if !crate::can_bpf() {
             eprintln!("skipped: needs the permission to use BPF");

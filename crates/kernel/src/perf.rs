@@ -165,7 +165,7 @@ impl ProbePmu {
 }
 
 /// Parses the first bit of a field in `config`, from text like `config:0` or `config:32-63`.
-fn config_bit(format: &str) -> Option<u32> {
+pub(crate) fn config_bit(format: &str) -> Option<u32> {
     let bits = format.trim().strip_prefix("config:")?;
     bits.split('-').next()?.parse().ok().filter(|bit| *bit < 64)
 }

@@ -95,7 +95,7 @@ impl Tracefs {
 }
 
 /// Finds the first whole tracefs in `mountinfo`; `/sys/kernel/tracing` wins over others.
-fn mounted_at(mountinfo: &str) -> Option<PathBuf> {
+pub(crate) fn mounted_at(mountinfo: &str) -> Option<PathBuf> {
     let mut found: Option<PathBuf> = None;
     for line in mountinfo.lines() {
         // id, parent, device, root, mount point, options, optional fields, "-", type, …

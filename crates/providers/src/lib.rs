@@ -15,7 +15,7 @@ mod syscall;
 mod syscall_names;
 #[cfg(test)]
 mod testing;
-mod unwind_table;
+pub mod unwind_table;
 mod uprobe;
 mod user;
 

@@ -50,6 +50,20 @@ fn last_start(table: &[u8], base: u64, vaddr: u64) -> Option<u64> {
     start(low.checked_sub(1)?)
 }
 
+/// Runs the search over arbitrary bytes: as a table, and as a file with one.
+pub fn fuzz_one(data: &[u8]) {
+    for vaddr in [0, 0x1010, u64::MAX] {
+        let _ = last_start(data, 0x1000, vaddr);
+    }
+    let Ok(elf) = Elf::parse(data.to_vec()) else { return };
+    for segment in elf.segments().iter().take(8) {
+        let last = segment.vaddr.wrapping_add(segment.file_size).wrapping_sub(1);
+        for vaddr in [segment.vaddr, segment.vaddr.wrapping_add(segment.file_size / 2), last] {
+            let _ = code_up_to(&elf, vaddr);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
