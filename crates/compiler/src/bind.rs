@@ -171,13 +171,19 @@ fn probes_of(spec: &ProbeSpec, zdefs: bool, env: &dyn Env, hits: &mut Vec<Probe>
             const MOST: u32 = 100_000;
             if hi < lo || hi - lo >= MOST {
                 let message = format!("`{text}` is no range of probe numbers");
-                return Err(Box::new(Diagnostic::error(tags::D_PDESC_INVAL, spec.span, message).region("probe description")));
+                return Err(Box::new(
+                    Diagnostic::error(tags::D_PDESC_INVAL, spec.span, message).region("probe description"),
+                ));
             }
             for id in *lo..=*hi {
                 hits.extend(by_id(id, spec, env)?);
             }
             if hits.is_empty() && !zdefs {
-                return Err(Box::new(no_probe(spec, format!("there are no probes with the numbers {lo} to {hi}"), &[])));
+                return Err(Box::new(no_probe(
+                    spec,
+                    format!("there are no probes with the numbers {lo} to {hi}"),
+                    &[],
+                )));
             }
         }
         ProbeSpecKind::Fields { provider, module, function, name } => {
@@ -191,7 +197,11 @@ fn probes_of(spec: &ProbeSpec, zdefs: bool, env: &dyn Env, hits: &mut Vec<Probe>
             }
             if hits.is_empty() && !zdefs {
                 let near = env.near_probes(&desc);
-                return Err(Box::new(no_probe(spec, format!("probe description {desc} does not match any probes"), &near)));
+                return Err(Box::new(no_probe(
+                    spec,
+                    format!("probe description {desc} does not match any probes"),
+                    &near,
+                )));
             }
         }
     }
@@ -199,8 +209,9 @@ fn probes_of(spec: &ProbeSpec, zdefs: bool, env: &dyn Env, hits: &mut Vec<Probe>
 }
 
 fn by_id(id: u32, spec: &ProbeSpec, env: &dyn Env) -> Result<Option<Probe>, Box<Diagnostic>> {
-    env.probe_by_id(id)
-        .map_err(|e| Box::new(env_error(&e, tags::D_PDESC_ZERO, Some(spec.span), &format!("cannot look up probe number {id}"))))
+    env.probe_by_id(id).map_err(|e| {
+        Box::new(env_error(&e, tags::D_PDESC_ZERO, Some(spec.span), &format!("cannot look up probe number {id}")))
+    })
 }
 
 fn no_probe(spec: &ProbeSpec, message: String, near: &[String]) -> Diagnostic {

@@ -6,8 +6,8 @@
 use crate::codegen::{CodegenError, CodegenOptions};
 use probity_bpf::object::{MapKind, MapSpec, map_flags};
 use probity_ir::{
-    Agg, AggLayout, Drop, HEADER, Layout, Program, RecordLayout, SLOT_STRIDE, SLOTS, STARTING, Scope, Stmt, Val,
-    VarPlace,
+    Agg, AggLayout, DataRings, Drop, HEADER, Layout, Program, RINGS_BY_COMPARISON, RecordLayout, RingKind, SLOT_STRIDE,
+    SLOTS, STARTING, Scope, Stmt, Val, VarPlace,
 };
 
 /// Offset of the state word in the state map's value.
@@ -18,6 +18,8 @@ const REALTIME: u32 = 8;
 const CLAIMS: u32 = 64;
 /// Bytes of the control ring.
 const CONTROL_RING: u32 = 256 << 10;
+/// Bytes of the fault ring.
+const FAULT_RING: u32 = 1 << 18;
 /// Most bytes of a map's value that addresses can be computed in: the verifier's BPF_MAX_VAR_OFF.
 const MAX_VALUE: u64 = 1 << 29;
 
@@ -149,11 +151,17 @@ pub fn plan(program: &Program, options: &CodegenOptions) -> Result<Plan, Codegen
     layout.drops_map = add(spec);
 
     layout.control_ring = add(MapSpec::ringbuf("control", CONTROL_RING));
-    let mut spec = MapSpec::new("rings", MapKind::ArrayOfMaps, 4, 4, ncpu);
-    let ring = options.ring_size.clamp(4096, 1 << 30).next_power_of_two();
-    spec.inner = Some(Box::new(MapSpec::ringbuf("ring", ring)));
-    spec.inner_count = ncpu;
-    layout.data_rings = add(spec);
+    if program.records.iter().any(|r| r.ring == RingKind::Data) {
+        let size = options.ring_size.clamp(4096, 1 << 30).next_power_of_two();
+        layout.data_rings = if ncpu <= RINGS_BY_COMPARISON {
+            DataRings::Each((0..ncpu).map(|cpu| add(MapSpec::ringbuf(&format!("ring{cpu}"), size))).collect())
+        } else {
+            let mut spec = MapSpec::new("rings", MapKind::ArrayOfMaps, 4, 4, ncpu);
+            spec.inner = Some(Box::new(MapSpec::ringbuf("ring", size)));
+            spec.inner_count = ncpu;
+            DataRings::Nested(add(spec))
+        };
+    }
     let rodata_map = add(MapSpec::new("rodata", MapKind::Array, 4, 8, 1));
 
     let serial = thread_size;
@@ -273,6 +281,14 @@ impl Plan {
         at as u32
     }
 
+    /// The ring of fault records.
+    pub fn fault_ring(&mut self) -> u32 {
+        *self.layout.fault_ring.get_or_insert_with(|| {
+            self.maps.push(MapSpec::ringbuf("faults", FAULT_RING));
+            self.maps.len() as u32 - 1
+        })
+    }
+
     /// The map of scratch slots, of which each must have room for `size` bytes.
     pub fn scratch(&mut self, size: u32) -> u32 {
         self.scratch_size = self.scratch_size.max(size.next_multiple_of(8));
@@ -342,7 +358,13 @@ mod tests {
         assert_eq!(plan.layout.records[0].fields[1].0, 24);
         assert_eq!(plan.layout.records[0].size, 48);
         assert_eq!(plan.cpu_mask, 3);
-        assert_eq!(plan.maps[3].inner.as_ref().unwrap().max_entries, 8192);
+        let DataRings::Each(rings) = &plan.layout.data_rings else { panic!("three CPUs are compared") };
+        assert!(rings.len() == 3 && rings.iter().all(|&r| plan.maps[r as usize].max_entries == 8192));
+        let DataRings::Nested(rings) = self::plan(&program, &options(9)).unwrap().layout.data_rings else {
+            panic!("nine CPUs are looked up")
+        };
+        let many = self::plan(&program, &options(9)).unwrap();
+        assert_eq!(many.maps[rings as usize].inner.as_ref().unwrap().max_entries, 8192);
     }
 
     #[test]

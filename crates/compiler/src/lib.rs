@@ -28,7 +28,7 @@ pub use expand::{Input, Source};
 pub use options::Options;
 use probity_bpf::Object;
 use probity_ir::{Layout, Program, TypeTable};
-use probity_syntax::{Diagnostic, Span, SourceId, Sources, tags};
+use probity_syntax::{Diagnostic, SourceId, Sources, Span, tags};
 
 /// A program that is ready to be loaded.
 #[derive(Clone, Debug)]

@@ -18,7 +18,10 @@ pub fn epid(program: &Program, unit: UnitId, clause: ClauseId, index: u32) -> u3
         (0..body.probes.len().min(end)).filter(|&i| codes.iter().any(|code| applies(body, code, i as u32))).count()
     };
     let all = |u, c| count(u, c, usize::MAX);
-    let earlier: usize = (0..clause.0).flat_map(|c| (0..program.units.len()).map(move |u| (u, ClauseId(c)))).map(|(u, c)| all(u, c)).sum();
+    let earlier: usize = (0..clause.0)
+        .flat_map(|c| (0..program.units.len()).map(move |u| (u, ClauseId(c))))
+        .map(|(u, c)| all(u, c))
+        .sum();
     let before: usize = (0..unit.0 as usize).map(|u| all(u, clause)).sum();
     (earlier + before + count(unit.0 as usize, clause, index as usize)) as u32 + 1
 }

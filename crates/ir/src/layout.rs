@@ -11,6 +11,9 @@
 //! | 12 | 2 | CPU |
 //! | 14 | 2 | the probe's index in its unit (its selector's value) modulo 65,536 — units have fewer |
 //!
+//! Data records go to the CPU's data ring, records of [`crate::RingKind::Control`] to the control ring, faults to the fault ring, so that no
+//! flood of one kind loses another.
+//!
 //! Fields follow at the offsets of [`RecordLayout`]: integers as 8 bytes, strings with their NUL in `cap` bytes, of which only
 //! those up to the NUL mean something.
 //!
@@ -155,6 +158,22 @@ pub enum VarPlace {
     Clause,
 }
 
+/// The data rings of an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum DataRings {
+    /// The program records no data.
+    #[default]
+    None,
+    /// Map indexes, by CPU: the code chooses by comparing. Used up to [`RINGS_BY_COMPARISON`] CPUs, because filling a map of maps
+    /// costs a grace period for each element.
+    Each(Vec<u32>),
+    /// Map index: an array of maps, by CPU.
+    Nested(u32),
+}
+
+/// Most CPUs whose rings are maps of their own.
+pub const RINGS_BY_COMPARISON: u32 = 8;
+
 /// Everything the consumer must know about an object's bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
@@ -168,8 +187,10 @@ pub struct Layout {
     pub realtime_offset: u32,
     /// Map index: the drop counters (array of one, mmap-able).
     pub drops_map: u32,
-    /// Map index: the data rings (array of maps, one ring for each CPU).
-    pub data_rings: u32,
+    /// The data rings, one for each CPU.
+    pub data_rings: DataRings,
+    /// Map index: the ring of fault records, where the program can fault.
+    pub fault_ring: Option<u32>,
     /// Map index: the control ring.
     pub control_ring: u32,
     /// By [`crate::RecordId`].

@@ -264,7 +264,8 @@ impl Session<'_> {
         while again {
             let mut fault: Option<Fault> = None;
             merge.drain(until, &mut |bytes| {
-                let event = decode(&cx, bytes).unwrap_or_else(|e| Event::Error(format!("a record cannot be read: {e}")));
+                let event =
+                    decode(&cx, bytes).unwrap_or_else(|e| Event::Error(format!("a record cannot be read: {e}")));
                 if let Event::Record(record) = &event {
                     if let Some(status) = record.items.iter().find_map(exit_status) {
                         exit.get_or_insert(status);
@@ -287,7 +288,8 @@ impl Session<'_> {
             again = fault.is_some();
             for fault in fault.iter() {
                 let epid = u64::from(probity_ir::epid(cx.program, fault.probe.unit, fault.clause, fault.probe.index));
-                let args = [0, epid, u64::from(fault.action), u64::from(fault.line), u64::from(fault.code), fault.value];
+                let args =
+                    [0, epid, u64::from(fault.action), u64::from(fault.line), u64::from(fault.code), fault.value];
                 errors.iter().try_for_each(|prog| prog.test_run(&args, None).map(drop))?;
             }
         }

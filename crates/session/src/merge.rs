@@ -1,9 +1,9 @@
-//! The rings, merged by time: one data ring for each CPU and the control ring.
+//! The rings, merged by time: one data ring for each CPU, the fault ring and the control ring.
 //!
 //! A record's time is taken just before its room is reserved, so a ring is almost sorted in itself, and the merge takes the
 //! oldest head. A head that is still being written holds the others back for a moment, because it may be older than they are.
 
-use probity_ir::Layout;
+use probity_ir::{DataRings, Layout};
 use probity_kernel::ring::{Next, Ring};
 use probity_kernel::{Error, Kind, Loaded, clock};
 
@@ -37,8 +37,21 @@ impl Merge {
             loaded.maps.get(index as usize).ok_or_else(missing)
         };
         let mut rings = Vec::new();
-        for inner in map(layout.data_rings)?.inner() {
-            rings.push(Ring::new(inner)?);
+        match &layout.data_rings {
+            DataRings::None => {}
+            DataRings::Each(maps) => {
+                for &index in maps {
+                    rings.push(Ring::new(map(index)?)?);
+                }
+            }
+            DataRings::Nested(outer) => {
+                for inner in map(*outer)?.inner() {
+                    rings.push(Ring::new(inner)?);
+                }
+            }
+        }
+        if let Some(faults) = layout.fault_ring {
+            rings.push(Ring::new(map(faults)?)?);
         }
         rings.push(Ring::new(map(layout.control_ring)?)?);
         let heads = vec![Head::Unknown; rings.len()];

@@ -1,12 +1,13 @@
 //! Records: reserving room in a ring, filling header and fields in place, and the record that tells of a fault.
 
+use super::build::Name;
 use super::text::Mem;
 use super::{Held, Select, calls};
 use crate::fold::may_fault;
 use crate::vcode::{B, Base, Rhs, V};
 use probity_bpf::helpers::Helper;
-use probity_bpf::insn::{AluOp, Size};
-use probity_ir::{Drop, FAULT, FAULT_BODY, HEADER, RecordId, RingKind, Val};
+use probity_bpf::insn::{AluOp, Cond, Size, Width};
+use probity_ir::{DataRings, Drop, FAULT, FAULT_BODY, HEADER, RecordId, RingKind, Val};
 use probity_ir::{Expr, ExprId};
 
 /// `BPF_RB_NO_WAKEUP`: the consumer polls data rings.
@@ -14,13 +15,24 @@ pub const NO_WAKEUP: i64 = 1;
 /// `BPF_RB_FORCE_WAKEUP`.
 const FORCE_WAKEUP: i64 = 2;
 
+/// A kind of ring.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ring {
+    Data,
+    Control,
+    Fault,
+}
+
 impl Select<'_> {
     /// Writes a record.
     pub(super) fn emit(&mut self, id: RecordId, values: &[ExprId]) {
         let layout = self.plan.layout.records[id.0 as usize].clone();
         let ring = self.program.records[id.0 as usize].ring;
         let early = self.early(values);
-        let cause = if ring == RingKind::Data { Drop::Data } else { Drop::Control };
+        let (ring, cause) = match ring {
+            RingKind::Data => (Ring::Data, Drop::Data),
+            RingKind::Control => (Ring::Control, Drop::Control),
+        };
         let lost = self.b.cold();
         let record = self.reserve(ring, layout.size, lost);
         self.header(record, i64::from(id.0));
@@ -67,23 +79,16 @@ impl Select<'_> {
     }
 
     /// Room in a ring; goes to `lost` where there is none.
-    fn reserve(&mut self, ring: RingKind, size: u32, lost: B) -> V {
+    fn reserve(&mut self, ring: Ring, size: u32, lost: B) -> V {
         // The time is taken just before, unless the clause has a time for all its uses already.
         self.time();
         let map = match ring {
-            RingKind::Control => self.b.map(self.plan.layout.control_ring),
-            RingKind::Data => {
-                let cpu = self.cpu();
-                let slot = self.b.piece(4);
-                self.b.store(Size::W, Base::Frame(slot), 0, Rhs::Reg(cpu));
-                let (map, at) = (self.b.map(self.plan.layout.data_rings), self.b.addr(Base::Frame(slot), 0));
-                let inner = self.b.call(Helper::MapLookupElem, &[map, at]);
-                self.b.free(slot);
-                let some = self.b.block();
-                self.b.branch_null(inner, lost, some);
-                self.b.start(some);
-                inner
+            Ring::Control => self.b.map(self.plan.layout.control_ring),
+            Ring::Fault => {
+                let map = self.plan.fault_ring();
+                self.b.map(map)
             }
+            Ring::Data => self.data_ring(lost),
         };
         let (size, flags) = (self.b.imm(size.into()), self.b.imm(0));
         let record = self.b.call(Helper::RingbufReserve, &[map, size, flags]);
@@ -91,6 +96,50 @@ impl Select<'_> {
         self.b.branch_null(record, lost, some);
         self.b.start(some);
         record
+    }
+
+    /// This CPU's data ring.
+    fn data_ring(&mut self, lost: B) -> V {
+        let cpu = self.cpu();
+        match self.plan.layout.data_rings.clone() {
+            DataRings::Each(maps) => {
+                let (name, join) = (self.b.name(), self.b.block());
+                self.choose(cpu, 0, &maps, name, join);
+                self.b.start(join);
+                self.b.get(name)
+            }
+            DataRings::Nested(rings) => {
+                let slot = self.b.piece(4);
+                self.b.store(Size::W, Base::Frame(slot), 0, Rhs::Reg(cpu));
+                let (map, at) = (self.b.map(rings), self.b.addr(Base::Frame(slot), 0));
+                let inner = self.b.call(Helper::MapLookupElem, &[map, at]);
+                self.b.free(slot);
+                let some = self.b.block();
+                self.b.branch_null(inner, lost, some);
+                self.b.start(some);
+                inner
+            }
+            // The layout has rings wherever a program has data records.
+            DataRings::None => self.b.map(self.plan.layout.control_ring),
+        }
+    }
+
+    /// Sets `name` to the map of CPU `cpu` by halving `maps`, which begin with CPU `first`, and goes to `join`.
+    fn choose(&mut self, cpu: V, first: u32, maps: &[u32], name: Name, join: B) {
+        if let [only] = maps {
+            let map = self.b.map(*only);
+            self.b.set(name, map);
+            self.b.jump(join);
+            return;
+        }
+        let (low, high) = maps.split_at(maps.len() / 2);
+        let middle = first + low.len() as u32;
+        let (below, above) = (self.b.block(), self.b.block());
+        self.b.branch(Cond::Lt, Width::W64, cpu, Rhs::Imm(middle as i32), below, above);
+        self.b.start(below);
+        self.choose(cpu, first, low, name, join);
+        self.b.start(above);
+        self.choose(cpu, middle, high, name, join);
     }
 
     fn header(&mut self, record: V, number: i64) {
@@ -104,8 +153,8 @@ impl Select<'_> {
         self.b.store(Size::H, base, 14, index);
     }
 
-    fn submit(&mut self, record: V, ring: RingKind) {
-        let flags = self.b.imm(if ring == RingKind::Control { FORCE_WAKEUP } else { NO_WAKEUP });
+    fn submit(&mut self, record: V, ring: Ring) {
+        let flags = self.b.imm(if ring == Ring::Control { FORCE_WAKEUP } else { NO_WAKEUP });
         self.b.call_void(Helper::RingbufSubmit, &[record, flags]);
     }
 
@@ -115,7 +164,7 @@ impl Select<'_> {
         let code = self.b.get(self.fault_code);
         let value = self.b.get(self.fault_value);
         let lost = self.b.cold();
-        let record = self.reserve(RingKind::Data, HEADER + FAULT_BODY, lost);
+        let record = self.reserve(Ring::Fault, HEADER + FAULT_BODY, lost);
         self.header(record, i64::from(FAULT));
         let (base, body) = (Base::Reg(record), HEADER as i32);
         self.b.store(Size::W, base, body, Rhs::Imm(self.unit_id as i32));
@@ -126,7 +175,7 @@ impl Select<'_> {
         self.b.store(Size::W, base, body + 12, Rhs::Reg(line));
         self.b.store(Size::DW, base, body + 16, Rhs::Reg(code));
         self.b.store(Size::DW, base, body + 24, Rhs::Reg(value));
-        self.submit(record, RingKind::Data);
+        self.submit(record, Ring::Fault);
         self.lost(lost, Drop::Fault);
     }
 }

@@ -49,9 +49,14 @@ impl World {
     }
 
     pub fn records(&mut self) -> Vec<Vec<u8>> {
-        let cpu = (self.m.env.cpu).to_le_bytes();
-        let ring = self.m.inner_map(self.layout.data_rings as usize, &cpu).unwrap();
-        self.m.take_records(ring)
+        let cpu = self.m.env.cpu;
+        let data = match &self.layout.data_rings {
+            DataRings::Each(maps) => Some(maps[cpu as usize] as usize),
+            DataRings::Nested(rings) => self.m.inner_map(*rings as usize, &cpu.to_le_bytes()),
+            DataRings::None => None,
+        };
+        let rings = data.into_iter().chain(self.layout.fault_ring.map(|r| r as usize));
+        rings.flat_map(|ring| self.m.take_records(ring)).collect()
     }
 
     pub fn drops(&self, cause: Drop) -> u64 {

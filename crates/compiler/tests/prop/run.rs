@@ -5,7 +5,8 @@ use probity_bpf::interp::Machine;
 use probity_bpf::{Helper, MapKind, Object};
 use probity_compiler::CodegenOptions;
 use probity_ir::{
-    Drop, FAULT, FAULT_BODY, Fault, HEADER, Layout, Phase, Program, RingKind, STARTING, STOPPING, Scope, Val, VarPlace,
+    DataRings, Drop, FAULT, FAULT_BODY, Fault, HEADER, Layout, Phase, Program, RingKind, STARTING, STOPPING, Scope,
+    Val, VarPlace,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -208,12 +209,21 @@ impl Pair<'_> {
     fn take_records(&mut self) -> Result<Vec<Out>, String> {
         let mut out = Vec::new();
         for cpu in 0..self.layout.ncpu {
-            let ring = self.machine.inner_map(self.layout.data_rings as usize, &cpu.to_le_bytes());
-            for bytes in self.machine.take_records(ring.ok_or("no data ring")?) {
+            let ring = match &self.layout.data_rings {
+                DataRings::Each(maps) => maps[cpu as usize] as usize,
+                DataRings::Nested(rings) => {
+                    self.machine.inner_map(*rings as usize, &cpu.to_le_bytes()).ok_or("no data ring")?
+                }
+                DataRings::None => continue,
+            };
+            for bytes in self.machine.take_records(ring) {
                 let record = self.decode(RingKind::Data, &bytes)?;
                 compare("the ring's CPU", &cpu, &u32::from(record.cpu))?;
                 out.push(record);
             }
+        }
+        for bytes in self.layout.fault_ring.map_or_else(Vec::new, |r| self.machine.take_records(r as usize)) {
+            out.push(self.decode(RingKind::Data, &bytes)?);
         }
         for bytes in self.machine.take_records(self.layout.control_ring as usize) {
             out.push(self.decode(RingKind::Control, &bytes)?);
