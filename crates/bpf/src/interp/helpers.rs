@@ -96,6 +96,11 @@ impl Machine {
         if len == 0 { Ok(Vec::new()) } else { self.memory.read(addr, len as usize).map(<[u8]>::to_vec) }
     }
 
+    /// That a buffer of the program's has this length: looked at before as many bytes are made up to fill it with.
+    fn room(&self, addr: u64, len: usize) -> Result<(), FaultKind> {
+        if len == 0 { Ok(()) } else { self.memory.room(addr, len) }
+    }
+
     fn fill(&mut self, addr: u64, bytes: &[u8]) -> Result<(), FaultKind> {
         if !bytes.is_empty() {
             self.memory.write(addr, bytes.len())?.copy_from_slice(bytes);
@@ -176,6 +181,7 @@ impl Machine {
             Helper::CurrentTaskUnderCgroup => self.env.under_cgroup,
             Helper::GetCurrentComm => {
                 // Always terminated, padded with zeros.
+                self.room(a1, a2 as u32 as usize)?;
                 let mut out = vec![0; a2 as u32 as usize];
                 let name = self.env.comm.split(|&b| b == 0).next().unwrap_or(&[]);
                 let len = name.len().min(out.len().saturating_sub(1));
@@ -186,6 +192,7 @@ impl Machine {
             Helper::GetStack | Helper::GetTaskStack => self.get_stack(a2, a3, a4)?,
             Helper::GetStackid => self.get_stackid(a2, a3),
             Helper::PerfProgReadValue => {
+                self.room(a2, a3 as u32 as usize)?;
                 let value = if a3 == 24 { self.env.perf_value } else { [0; 3] };
                 let mut bytes: Vec<u8> = value.iter().flat_map(|v| v.to_le_bytes()).collect();
                 bytes.resize(a3 as u32 as usize, 0);
@@ -295,6 +302,7 @@ impl Machine {
                 _ => 0,
             });
         }
+        self.room(dst, len)?;
         let (bytes, result) = match self.fetch(src, len, space) {
             Ok(bytes) => (bytes, 0),
             Err(errno) => (vec![0; len], errno),
@@ -311,6 +319,7 @@ impl Machine {
         if len == 0 {
             return Ok(0);
         }
+        self.room(dst, len)?;
         let mut text = Vec::new();
         let mut errno = 0;
         let mut words = space == Space::User;
@@ -362,6 +371,7 @@ impl Machine {
     fn ns_pid_tgid(&mut self, args: &[u64; 5]) -> Result<i64, FaultKind> {
         let [dev, ino, buf, size, _] = *args;
         let matching = self.env.pid_ns.filter(|ns| size == 8 && ns.0 == dev && ns.1 == ino);
+        self.room(buf, size as u32 as usize)?;
         let mut bytes = vec![0; size as u32 as usize];
         if let Some((_, _, pid, tgid)) = matching {
             bytes[..4].copy_from_slice(&pid.to_le_bytes());
@@ -378,6 +388,7 @@ impl Machine {
 
     fn get_stack(&mut self, buf: u64, size: u64, flags: u64) -> Result<i64, FaultKind> {
         let size = size as u32 as usize;
+        self.room(buf, size)?;
         let bad_flags = flags & !(0xff | USER_STACK) != 0;
         let mut bytes: Vec<u8> = Vec::new();
         if !bad_flags && size.is_multiple_of(8) {

@@ -185,6 +185,11 @@ impl Memory {
         Ok((id, index))
     }
 
+    /// Whether there are so many bytes at an address.
+    pub(super) fn room(&self, addr: u64, len: usize) -> Result<(), FaultKind> {
+        self.locate(addr, len).map(|_| ())
+    }
+
     /// The bytes at an address.
     pub(super) fn read(&self, addr: u64, len: usize) -> Result<&[u8], FaultKind> {
         let (id, index) = self.locate(addr, len)?;

@@ -608,3 +608,22 @@ fn random_programs_do_not_panic() {
         let _ = crate::disasm::program(&p, &object.maps);
     }
 }
+
+/// Found by the fuzzer: a buffer of 4 GiB was made up before it was seen that the program's has 8 bytes.
+#[test]
+fn sizes_no_buffer_has_are_refused_before_they_are_filled() {
+    let sized = [
+        (Helper::GetStack, R2, R3),
+        (Helper::GetCurrentComm, R1, R2),
+        (Helper::PerfProgReadValue, R2, R3),
+        (Helper::GetNsCurrentPidTgid, R3, R4),
+        (Helper::ProbeReadUser, R1, R2),
+        (Helper::ProbeReadUserStr, R1, R2),
+    ];
+    for (helper, buffer, size) in sized {
+        let mut code: Vec<Insn> = [R2, R3, R4].map(|reg| Insn::mov64(reg, 0)).to_vec();
+        code.extend([Insn::mov64(buffer, R10), Insn::add64(buffer, -8), Insn::mov64(size, -1), Insn::call(helper)]);
+        let found = eval(&[&code]);
+        assert!(matches!(found, Err(FaultKind::BadAddress { len: 0xffff_ffff, .. })), "{helper}: {found:?}");
+    }
+}
