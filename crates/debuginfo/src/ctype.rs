@@ -375,4 +375,11 @@ mod tests {
             assert!(parsed.is_none(), "{text:?}: {parsed:?}");
         }
     }
+
+    #[test]
+    fn other_bytes_are_nothing_or_a_type() {
+        for seed in ["const char __user *const __user *", "int (*call)(int, struct s *)", "u8 grid[2][3]", "char[]"] {
+            crate::mutate::mutate(seed.as_bytes(), 1000, fuzz_one);
+        }
+    }
 }

@@ -248,4 +248,9 @@ ffffffff81000400 t twice";
             Err(error) => eprintln!("skipped: {error}"),
         }
     }
+
+    #[test]
+    fn other_bytes_are_errors_or_nothing() {
+        crate::mutate::mutate(TEXT.as_bytes(), 1000, fuzz_one);
+    }
 }

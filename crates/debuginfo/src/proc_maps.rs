@@ -245,4 +245,9 @@ mod tests {
             assert!(error.to_string().starts_with("line 2: "), "{error}");
         }
     }
+
+    #[test]
+    fn other_bytes_are_errors_or_nothing() {
+        crate::mutate::mutate(TEXT.as_bytes(), 1000, fuzz_one);
+    }
 }

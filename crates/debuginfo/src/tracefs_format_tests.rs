@@ -151,3 +151,10 @@ fn the_running_kernels_formats() {
         eprintln!("skipped: no format can be read");
     }
 }
+
+#[test]
+fn other_bytes_are_errors_or_formats() {
+    for seed in [MADE_UP, SYSCALL] {
+        crate::mutate::mutate(seed.as_bytes(), 1000, fuzz_one);
+    }
+}

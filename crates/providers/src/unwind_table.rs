@@ -126,4 +126,16 @@ mod tests {
         .unwrap();
         assert!(checked > 0);
     }
+
+    #[test]
+    fn any_bytes() {
+        let mut bytes = table(&[-0x100, 0x10, 0x40]);
+        for at in 0..bytes.len() {
+            for flip in [1, 0x80, 0xff] {
+                bytes[at] ^= flip;
+                fuzz_one(&bytes);
+                bytes[at] ^= flip;
+            }
+        }
+    }
 }

@@ -627,3 +627,46 @@ fn sizes_no_buffer_has_are_refused_before_they_are_filled() {
         assert!(matches!(found, Err(FaultKind::BadAddress { len: 0xffff_ffff, .. })), "{helper}: {found:?}");
     }
 }
+
+/// A short run of what the fuzzer does for long: whatever the instructions, there is an answer.
+#[test]
+fn any_instructions() {
+    // All classes, with the operations of each; any byte for the rest would be refused at once.
+    const CODES: &[u8] = &[
+        0xb7, 0xbf, 0x07, 0x0f, 0x1f, 0x3f, 0x97, 0xd7, 0xdc, 0xb4, 0xc7, 0x61, 0x79, 0x81, 0x62, 0x7a, 0x7b, 0xdb,
+        0xc3, 0x18, 0x05, 0x06, 0x15, 0x1d, 0x65, 0xce, 0x85, 0x95, 0x00,
+    ];
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32
+    };
+    let maps = vec![
+        MapSpec::global("data", vec![1; 64]),
+        MapSpec::new("h", MapKind::Hash, 8, 8, 4),
+        MapSpec::ringbuf("r", 4096),
+    ];
+    for round in 0..2000 {
+        let insns = (0..1 + round % 24).map(|_| {
+            let mut bytes = (next() << 32 | next()).to_le_bytes();
+            bytes[0] = CODES[next() as usize % CODES.len()];
+            // Mostly registers that exist and small numbers.
+            bytes[1] %= 0xb0;
+            if next() % 4 != 0 {
+                bytes[3] = 0;
+                bytes[5..].fill(0);
+            }
+            Insn::from_bytes(bytes)
+        });
+        let prog = prog(insns.collect());
+        let object = Object { maps: maps.clone(), progs: vec![prog.clone()] };
+        assert!(!crate::disasm::program(&prog, &object.maps).is_empty());
+        let checked = crate::check::check(&object, &prog);
+        assert!(checked.err().is_none_or(|errors| !errors.is_empty()));
+        let mut machine = Machine::new(&object);
+        machine.env.budget = 200;
+        let _ = machine.run(&prog, &mut [3; 64]);
+    }
+}

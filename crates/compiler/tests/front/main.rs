@@ -2,6 +2,7 @@
 
 mod err;
 mod lowering;
+mod mutated;
 mod world;
 
 use probity_compiler::{Input, Source, check_only};
