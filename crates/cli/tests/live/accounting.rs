@@ -11,7 +11,7 @@ fn a_flood_is_accounted_for_to_the_last_record() {
     let program = c_program("flood", GETPPID, &["-O1"]);
     let d = "syscall::getppid:entry /ppid == $target/ { printf(\"x %d %s %s\\n\", pid, execname, probefunc); @f = count(); }
              END { printa(\"FIRED %@d\\n\", @f); }";
-    let command = format!("{} 2 100000", program.display());
+    let command = format!("{} 2 100000 0 stop", program.display());
     let run = run(&["-qn", d, "-b", "64k", "-c", &command]);
     let printed = run.out.lines().filter(|l| l.starts_with("x ")).count() as i64;
     assert!(run.out.lines().filter(|l| l.starts_with("x ")).all(|l| l.ends_with(" getppids getppid")));
@@ -42,7 +42,7 @@ fn data_drops_in_json() {
     }
     let program = c_program("flood_json", GETPPID, &["-O1"]);
     let d = "syscall::getppid:entry /ppid == $target/ { trace(pid); @f = count(); }";
-    let (objects, dropped) = json(d, &["-b", "16k", "-c", &format!("{} 2 100000", program.display())], "data");
+    let (objects, dropped) = json(d, &["-b", "16k", "-c", &format!("{} 2 100000 0 stop", program.display())], "data");
     let records = objects.iter().filter(|o| o["type"] == "record").count() as i64;
     assert!(dropped > 0);
     assert_eq!(records + dropped, 200_000);
@@ -86,8 +86,8 @@ fn a_full_control_ring_counts_what_it_lost() {
         return;
     }
     let program = c_program("full_control", GETPPID, &["-O1"]);
-    let d = "syscall::getppid:entry /ppid == $target/ { @ = count(); normalize(@, 1); } tick-1s { exit(0); }";
-    let (_, dropped) = json(d, &["-c", &format!("{} 2 400000", program.display())], "control");
+    let d = "syscall::getppid:entry /ppid == $target/ { @ = count(); normalize(@, 1); }";
+    let (_, dropped) = json(d, &["-c", &format!("{} 2 20000 0 stop", program.display())], "control");
     assert!(dropped > 0, "{dropped}");
 }
 

@@ -13,8 +13,7 @@ fn default_lines() {
     let lines: Vec<&str> = r.out.lines().collect();
     assert_eq!(lines[0], "CPU     ID                    FUNCTION:NAME");
     assert!(
-        lines[1]
-            .ends_with("      1                           :BEGIN                42  hi                               "),
+        lines[1].ends_with("      1                           :BEGIN          42  hi                               "),
         "{}",
         r.out
     );

@@ -43,7 +43,12 @@ fn after_kill_9() {
     let (mut progs, mut maps) = (BTreeSet::new(), BTreeSet::new());
     for turn in 0..16 {
         let mut tracer = probity(&["-qn", d]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a tracer");
-        std::thread::sleep(Duration::from_millis(5 * turn));
+        // Half of the moments are anywhere, half are after it has programs, whatever the machine's speed.
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while turn % 2 == 1 && held(tracer.id()).0.is_empty() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::sleep(Duration::from_millis(3 * turn));
         let (p, m) = held(tracer.id());
         progs.extend(p);
         maps.extend(m);

@@ -68,8 +68,11 @@ pub fn c_program(name: &str, source: &str, flags: &[&str]) -> PathBuf {
     program
 }
 
-/// Four processes (or as many as the argument says) that call getppid by its number, many times.
+/// As many processes as the first argument says call getppid by its number, as often as the second says; the third is how often
+/// each calls a function too. With a fourth argument the tracer, which is the parent, is stopped meanwhile, so that what it does not
+/// read in time must overflow on any machine.
 pub const GETPPID: &str = r#"
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -79,12 +82,14 @@ __attribute__((noinline)) int work(int x) { __asm__ volatile(""); return x + 1; 
 int main(int argc, char **argv) {
   int procs = atoi(argv[1]), n = atoi(argv[2]), calls = argc > 3 ? atoi(argv[3]) : 0;
   prctl(PR_SET_NAME, "getppids");
+  if (argc > 4) kill(getppid(), SIGSTOP);
   for (int i = 0; i < procs; i++)
     if (!fork()) {
       for (int j = 0; j < n; j++) { syscall(SYS_getppid); if (j < calls) work(j); }
       _exit(0);
     }
   while (wait(0) > 0);
+  if (argc > 4) kill(getppid(), SIGCONT);
 }
 "#;
 
