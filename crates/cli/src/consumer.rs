@@ -27,6 +27,7 @@ pub fn open(args: &Args, options: &Options) -> Result<Printer> {
     style.flowindent = options.flowindent;
     style.rawbytes = options.rawbytes;
     style.droptags = options.droptags;
+    style.crossing = probity::crossing_providers();
     style.sort = Sort {
         key: options.aggsortkey,
         keypos: options.aggsortkeypos as u32,

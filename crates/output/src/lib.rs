@@ -4,7 +4,7 @@
 //! rendered text. This crate opens nothing and prints nothing: what it writes goes to the `io::Write` that the caller
 //! gives, and what only the system knows (symbols, the time zone) comes through [`Symbols`].
 //!
-//! The way of a record: [`Plan::new`] once for a program, [`decode`] for each record, then [`Renderer::record`]. The way of an
+//! The way of a record: [`Plan::new`] once for a program, [`decode()`] for each record, then [`Renderer::event`]. The way of an
 //! aggregation: the caller reads the maps and feeds [`Aggregations`]; `printa` and the end of tracing render them.
 #![forbid(unsafe_code)]
 

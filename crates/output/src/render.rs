@@ -21,6 +21,8 @@ pub struct Style {
     pub droptags: bool,
     /// The word that messages start with: `dtrace` or `probity`.
     pub prefix: String,
+    /// Providers whose entries and returns cross into the kernel: `=>` and `<=` under flow indentation.
+    pub crossing: Vec<String>,
     /// The order of aggregations.
     pub sort: Sort,
 }
@@ -34,6 +36,7 @@ impl Default for Style {
             rawbytes: false,
             droptags: false,
             prefix: "probity".into(),
+            crossing: Vec::new(),
             sort: Sort { signed: true, ..Sort::default() },
         }
     }

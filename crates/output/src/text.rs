@@ -104,7 +104,7 @@ impl Text {
         let is = |what: &str| desc.name.strip_suffix(what).is_some_and(|rest| rest.is_empty() || rest.ends_with('-'));
         // A second clause at the same entry does not indent once more.
         let again = self.last.is_some_and(|(id, clause)| id == probe.id && clause != record.clause);
-        let syscall = desc.provider == "syscall";
+        let syscall = self.style.crossing.contains(&desc.provider);
         let indent = &mut self.indent[cpu];
         let spaces = |n: usize| " ".repeat(n);
         if is("entry") && !again {

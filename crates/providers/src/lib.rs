@@ -56,6 +56,10 @@ pub trait Provider: Sync {
     fn serves(&self, provider: &str) -> bool {
         probity_ir::glob(provider, self.name())
     }
+    /// Whether its entries and returns cross into the kernel, which flow indentation shows as `=>`.
+    fn crosses(&self) -> bool {
+        false
+    }
     /// A number for a probe that is the same in every run, from this provider's own range, if it has one; 0 if not.
     fn id(&self, _sys: &System, _probe: &ProbeDesc) -> u32 {
         0

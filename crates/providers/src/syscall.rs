@@ -100,6 +100,10 @@ impl Provider for Syscall {
         "syscall"
     }
 
+    fn crosses(&self) -> bool {
+        true
+    }
+
     fn id(&self, sys: &System, probe: &ProbeDesc) -> u32 {
         Call::of(sys, probe).map_or(0, |call| FIRST_ID + 2 * call.index() + u32::from(call.on_return))
     }

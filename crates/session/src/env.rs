@@ -41,6 +41,11 @@ pub(crate) fn provider_of(probe: &ProbeDesc) -> Result<&'static dyn Provider, Er
     PROVIDERS.iter().copied().find(|p| p.serves(&probe.provider)).ok_or_else(none)
 }
 
+/// Providers whose entries and returns cross into the kernel: [`probity_output::Style::crossing`].
+pub fn crossing_providers() -> Vec<String> {
+    PROVIDERS.iter().filter(|p| p.crosses()).map(|p| p.name().to_owned()).collect()
+}
+
 /// Says a provider's or the kernel's error in the compiler's terms.
 fn env_error(error: &Error) -> EnvError {
     let text = error.to_string();

@@ -15,7 +15,7 @@ mod symbols;
 mod target;
 mod ticks;
 
-pub use env::World;
+pub use env::{World, crossing_providers};
 pub use live::{Consumer, Outcome, Session, start};
 pub use probity_bpf as bpf;
 pub use probity_compiler as compiler;

@@ -52,7 +52,7 @@ fn clearing_loses_nothing() {
     let out = answer(&["-qn", d, "-c", &format!("{} 2 150000", program.display())]);
     let sum = |word: &str| -> i64 {
         let lines = out.lines().filter(|l| l.starts_with(word));
-        lines.filter_map(|l| l.split(' ').last()?.parse::<i64>().ok()).sum()
+        lines.filter_map(|l| l.rsplit(' ').next()?.parse::<i64>().ok()).sum()
     };
     assert_eq!(number(&out, "ALL "), 300_000, "{out}");
     assert_eq!(sum("N "), 300_000, "{out}");

@@ -17,13 +17,13 @@ const ENABLE_STATS: u32 = 32;
 /// What `BPF_PROG_LOAD` takes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProgAttr<'a> {
-    /// One of [`prog_type`].
+    /// One of `sys::prog_type`.
     pub prog_type: u32,
-    /// One of [`attach_type`], or 0.
+    /// One of `sys::attach_type`, or 0.
     pub attach_type: u32,
     /// The BTF id in vmlinux of what a tracing program attaches to, or 0.
     pub attach_btf_id: u32,
-    /// `BPF_F_*`, such as [`F_SLEEPABLE`].
+    /// `BPF_F_*`, such as `F_SLEEPABLE`.
     pub flags: u32,
     /// Encoded instructions, in which maps are already descriptors.
     pub insns: &'a [u64],

@@ -134,7 +134,7 @@ fn flow_indentation() {
         fire(2),
         fire(2),
     ];
-    let style = Style { flowindent: true, ..Style::dtrace() };
+    let style = Style { flowindent: true, crossing: vec!["syscall".into()], ..Style::dtrace() };
     let want = "\
 CPU FUNCTION                                 
   0 | :BEGIN                                  
@@ -156,7 +156,7 @@ CPU FUNCTION
     // Columns: CPU, a blank, 41 of name, a blank.
     assert!(got.lines().nth(2).unwrap().len() == 46, "{got}");
     // Under -F the names are there even when quiet, the newlines are the program's own.
-    let style = Style { flowindent: true, quiet: true, ..Style::dtrace() };
+    let style = Style { flowindent: true, crossing: vec!["syscall".into()], quiet: true, ..Style::dtrace() };
     assert_eq!(w.run(style, &[fire(0)]).0.lines().count(), 2);
 }
 
