@@ -1,7 +1,7 @@
 //! From the command line to the library's input: sources, options, macros, and the targets that must exist before `$target` can
 //! be compiled.
 
-use crate::args::{Args, SourceKind};
+use crate::args::{Args, Face, SourceKind};
 use anyhow::{Context, Result, anyhow, bail};
 use probity::Targets;
 use probity::compiler::options::OptionError;
@@ -32,7 +32,8 @@ pub fn build(args: &Args, sys: &System, targets: &mut Targets) -> Result<Input> 
     let ids = probity::kernel::process::own_ids();
     let macros = Macros {
         args: words,
-        target: target.map(i64::from),
+        // Without a target DTrace's $target is 0; that it is missing is worth an error elsewhere.
+        target: target.map(i64::from).or((args.face == Face::Dtrace).then_some(0)),
         pid: ids.pid.into(),
         ppid: ids.ppid.into(),
         uid: ids.uid.into(),

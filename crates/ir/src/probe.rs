@@ -61,7 +61,7 @@ pub enum Ctx {
     Record,
 }
 
-/// How a program learns which of its probes fired. The value found, the *index*, is below [`Selector::limit`]'s limit.
+/// How a program learns which of its probes fired. The value found, the *index*, is below `limit` where there is one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Selector {
     /// The program serves one probe only: index 0.

@@ -229,6 +229,10 @@ impl Session<'_> {
         if self.attachments.iter().any(|a| !a.links.is_empty()) {
             grace::wait()?;
         }
+        // A grace period says nothing of programs that may sleep; detaching does wait for them.
+        if self.compiled.object.progs.iter().any(|p| p.sleepable) {
+            self.attachments.clear();
+        }
         self.drain(consumer, None)?;
         let status = self.exit;
         self.run_phase(Phase::End, &[0])?;
