@@ -4,17 +4,17 @@ use crate::args::{Args, Face, Format};
 use anyhow::{Context as _, Result};
 use probity::Consumer;
 use probity::compiler::Options;
-use probity::kernel::{Error, Signals};
+use probity::kernel::{self, Error, Poller, Signals};
 use probity::output::{Aggregations, Context, Event, Json, Renderer, Sort, Style, Text};
 use std::io::{self, BufWriter, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 
 /// The consumer of the command.
 pub struct Printer {
     renderer: Box<dyn Renderer>,
     out: BufWriter<Box<dyn Write>>,
-    /// Dropped at the first signal, so that a second one ends the process at once.
-    signals: Option<Signals>,
+    /// Set by the first signal.
+    wake: Arc<kernel::Event>,
     /// The reader of our output has gone away.
     pub closed: bool,
 }
@@ -46,14 +46,40 @@ pub fn open(args: &Args, options: &Options) -> Result<Printer> {
         }
         None => Box::new(io::stdout()),
     };
-    let signals = Signals::new(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP]).context("cannot wait for signals")?;
-    Ok(Printer { renderer, out: BufWriter::with_capacity(1 << 16, out), signals: Some(signals), closed: false })
+    let wake = watch_signals().context("cannot wait for signals")?;
+    Ok(Printer { renderer, out: BufWriter::with_capacity(1 << 16, out), wake, closed: false })
+}
+
+/// The first signal sets the event that is returned; a second one ends the process at once, whatever the other threads are stuck
+/// in, be it a pipe that nobody reads. Nothing is left behind by that (G1).
+fn watch_signals() -> Result<Arc<kernel::Event>, Error> {
+    let signals = Signals::new(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP])?;
+    let poller = Poller::new()?;
+    poller.add(&signals, 0)?;
+    let wake = Arc::new(kernel::Event::new()?);
+    let first = wake.clone();
+    let watch = move || {
+        let mut ready = Vec::new();
+        let mut seen = false;
+        while poller.wait(None, &mut ready).is_ok() {
+            while let Some(signal) = signals.take() {
+                if seen {
+                    std::process::exit(128 + signal);
+                }
+                seen = true;
+                first.set();
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().name("signals".into()).spawn(watch);
+    thread.map_err(|e| Error::io(e, "cannot start the thread that watches for signals"))?;
+    Ok(wake)
 }
 
 impl Printer {
     /// What becomes readable when a signal arrives.
-    pub fn signals(&self) -> Option<BorrowedFd<'_>> {
-        self.signals.as_ref().map(AsFd::as_fd)
+    pub fn wake(&self) -> Arc<kernel::Event> {
+        self.wake.clone()
     }
 
     /// Prints the aggregations that were not printed yet.
@@ -99,11 +125,7 @@ impl Consumer for Printer {
     }
 
     fn interrupted(&mut self) -> bool {
-        let arrived = self.signals.as_ref().is_none_or(|s| s.take().is_some());
-        if arrived {
-            self.signals = None;
-        }
-        arrived
+        self.wake.take()
     }
 
     fn closed(&self) -> bool {

@@ -49,8 +49,8 @@ pub fn run(args: &Args) -> Result<u8> {
     let mut printer = consumer::open(args, &compiled.options)?;
     session.begin(&mut printer)?;
     targets.release()?;
-    let wake = printer.signals().map(|fd| fd.try_clone_to_owned()).transpose()?;
-    let outcome = session.run(&mut printer, &mut targets, wake.as_ref().map(AsFd::as_fd))?;
+    let wake = printer.wake();
+    let outcome = session.run(&mut printer, &mut targets, Some(wake.as_fd()))?;
     let late = session.stop(&mut printer)?;
     let (cx, aggs) = session.aggregations()?;
     printer.finish(&cx, aggs)?;

@@ -67,6 +67,27 @@ fn interrupt_ends_in_order() {
 }
 
 #[test]
+fn a_second_interrupt_ends_at_once() {
+    if !permitted() {
+        return;
+    }
+    // Nobody reads the pipe, so the first interrupt finds the tracer stuck in a write.
+    let d = "BEGIN { printf(\"ready\\n\"); } tick-1ms { printf(\"%d %s\\n\", timestamp, probename); } syscall:::entry { printf(\"%d\\n\", pid); }";
+    let (mut child, _out) = ready(d);
+    std::thread::sleep(Duration::from_millis(600));
+    let process = Process::grab(child.id()).expect("it runs");
+    process.signal(2).expect("SIGINT is delivered");
+    std::thread::sleep(Duration::from_millis(100));
+    // It may have ended in order already, if the pipe had room.
+    let _ = process.signal(2);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while child.try_wait().expect("it is ours").is_none() {
+        assert!(Instant::now() < deadline, "a second SIGINT does not end it");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
 fn output_does_not_wait_for_the_end() {
     if !permitted() {
         return;
