@@ -57,6 +57,10 @@ pub struct Args {
     pub pids: Vec<String>,
     /// `-o`
     pub output: Option<String>,
+    /// `-C`: scripts go through the C preprocessor.
+    pub cpp: bool,
+    /// `-D`, `-U`, `-I`, `-H`: its flags, which mean nothing without `-C`.
+    pub cpp_flags: Vec<String>,
     /// `-l`
     pub list: bool,
     /// `-e`, `--check`
@@ -94,6 +98,8 @@ pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Args, String> {
         commands: Vec::new(),
         pids: Vec::new(),
         output: None,
+        cpp: false,
+        cpp_flags: Vec::new(),
         list: false,
         check: false,
         disassemble: false,
@@ -164,8 +170,11 @@ fn flags(args: &mut Args, argv: impl Iterator<Item = OsString>) -> Result<(), St
             Flag::Short('S') => args.disassemble = true,
             Flag::Short('v') => args.verbose = true,
             Flag::Short('V') => args.version = true,
-            Flag::Short(c @ ('C' | 'D' | 'U' | 'I' | 'H')) => {
-                return Err(format!("-{c}: the C preprocessor is not supported by this version; run cpp first"));
+            Flag::Short('C') => args.cpp = true,
+            Flag::Short('H') => args.cpp_flags.push("-H".into()),
+            Flag::Short(c @ ('D' | 'U' | 'I')) => {
+                let value = text()?;
+                args.cpp_flags.push(format!("-{c}{value}"));
             }
             Flag::Short(c @ ('G' | 'h' | 'A' | 'a' | 'L' | 'X' | 'B' | 'W')) => {
                 return Err(format!("-{c} is not supported by this version"));
@@ -222,7 +231,7 @@ mod tests {
 
     #[test]
     fn usage_errors() {
-        for bad in ["probity -n", "probity --format xml", "probity -k", "dtrace --format json", "probity -C"] {
+        for bad in ["probity -n", "probity --format xml", "probity -k", "dtrace --format json", "probity -G"] {
             assert!(args(bad).is_err(), "{bad}");
         }
     }

@@ -63,6 +63,7 @@ What to trace
   -l                  list the probes that match instead; with -v also their arguments
   -e                  compile only
   -S                  show the BPF code that was generated
+  -C                  scripts go through the C preprocessor; -D -U -I -H are its flags
   -Z                  a probe description may match nothing
 
 How

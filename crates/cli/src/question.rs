@@ -8,6 +8,8 @@ use probity::compiler::options::OptionError;
 use probity::compiler::{Input, Options, Source};
 use probity::kernel::System;
 use probity::syntax::{Macros, Origin};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 /// Builds the input. Commands are started and held, processes grabbed.
 pub fn build(args: &Args, sys: &System, targets: &mut Targets) -> Result<Input> {
@@ -25,7 +27,8 @@ pub fn build(args: &Args, sys: &System, targets: &mut Targets) -> Result<Input> 
         let pid = targets.grab(pid).with_context(|| format!("failed to grab pid {pid}"))?;
         target.get_or_insert(pid);
     }
-    let sources = args.sources.iter().map(|(kind, text)| source(*kind, text)).collect::<Result<Vec<_>>>()?;
+    let sources =
+        args.sources.iter().map(|(kind, text)| source(args, *kind, text, &options)).collect::<Result<Vec<_>>>()?;
     let script = args.sources.iter().find(|(kind, _)| *kind == SourceKind::File).map(|(_, path)| path.clone());
     let mut words = vec![script.unwrap_or_else(|| crate::help::name(args.face).into())];
     words.extend(args.rest.iter().cloned());
@@ -47,7 +50,7 @@ pub fn build(args: &Args, sys: &System, targets: &mut Targets) -> Result<Input> 
     Ok(Input { sources, macros, options })
 }
 
-fn source(kind: SourceKind, text: &str) -> Result<Source> {
+fn source(args: &Args, kind: SourceKind, text: &str, options: &Options) -> Result<Source> {
     let flag = match kind {
         SourceKind::Provider => 'P',
         SourceKind::Module => 'm',
@@ -66,11 +69,46 @@ fn source(kind: SourceKind, text: &str) -> Result<Source> {
             if bytes.starts_with(b"\x7fELF") {
                 bail!("{text} is an ELF file, not a D script");
             }
+            let cpp = args.cpp || options.cpp;
+            let bytes = if cpp { preprocess(text, &bytes, &args.cpp_flags, options)? } else { bytes };
             let text_of = String::from_utf8_lossy(&bytes).into_owned();
             return Ok(Source { origin: Origin::File(text.into()), text: text_of });
         }
     };
     Ok(Source { origin: Origin::Flag(flag), text: text.into() })
+}
+
+/// Runs the C preprocessor over a script. Its line markers keep the places of errors right.
+fn preprocess(name: &str, text: &[u8], flags: &[String], options: &Options) -> Result<Vec<u8>> {
+    let cpp = if options.cpppath.is_empty() { "cpp" } else { &options.cpppath };
+    let mut command = Command::new(cpp);
+    command.args(["-D__linux=1", "-D__SUNW_D=1", "-D__SUNW_D_64=1", "-D__SUNW_D_VERSION=0x02000007"]);
+    command.args(&options.cppargs).args(flags);
+    // The text comes through a pipe, so what it includes by a relative name is looked for beside the script.
+    if let Some(dir) = Path::new(name).parent() {
+        command.arg("-iquote").arg(if dir.as_os_str().is_empty() { Path::new(".") } else { dir });
+    }
+    let mut child = command
+        .args(["-", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("-C needs the C preprocessor '{cpp}' (package cpp), or another by -x cpppath"))?;
+    // `#!` is no directive; the line stays, empty, for the count.
+    let script = text.strip_prefix(b"#!").map_or(text, |rest| {
+        let end = rest.iter().position(|&b| b == b'\n').unwrap_or(rest.len());
+        &rest[end..]
+    });
+    let mut input = child.stdin.take().context("cpp has no standard input")?;
+    let feed = script.to_vec();
+    // On a thread, because a long output fills its pipe before all input is read. A cpp that ends early says why itself.
+    let writer = std::thread::spawn(move || drop(std::io::Write::write_all(&mut input, &feed)));
+    let output = child.wait_with_output().context("cpp failed")?;
+    drop(writer.join());
+    if !output.status.success() {
+        bail!("failed to preprocess {name}: {cpp} ends with {}", output.status);
+    }
+    Ok(output.stdout)
 }
 
 /// Why an option of the command line was not set.
