@@ -15,6 +15,8 @@ pub struct Style {
     pub flowindent: bool,
     /// Exactly DTrace's output, also where ours is better.
     pub dropin: bool,
+    /// Lines without the columns of CPU and probe number, which differ from run to run: what DTrace does for its own tests.
+    pub anonymous: bool,
     /// `rawbytes`: strings in hexadecimal too.
     pub rawbytes: bool,
     /// `droptags`: drops with their tags.
@@ -33,6 +35,7 @@ impl Default for Style {
             quiet: false,
             flowindent: false,
             dropin: false,
+            anonymous: false,
             rawbytes: false,
             droptags: false,
             prefix: "probity".into(),

@@ -77,6 +77,8 @@ impl Text {
             self.heading = true;
             if style.flowindent {
                 put(buf, format_args!("{:>3} {:<41}\n", "CPU", "FUNCTION"));
+            } else if style.anonymous && !style.quiet {
+                put(buf, format_args!("{:>32}\n", "FUNCTION:NAME"));
             } else if !style.quiet {
                 put(buf, format_args!("{:>3} {:>6} {:>32}\n", "CPU", "ID", "FUNCTION:NAME"));
             }
