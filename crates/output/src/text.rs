@@ -90,7 +90,10 @@ impl Text {
             put(buf, format_args!("{:>3} {name:<41} ", record.cpu));
         } else if !self.style.quiet {
             let width = 31usize.saturating_sub(desc.name.len());
-            put(buf, format_args!("{:>3} {:>6} {:>width$}:{} ", record.cpu, probe.id, desc.function, desc.name));
+            if !self.style.anonymous {
+                put(buf, format_args!("{:>3} {:>6} ", record.cpu, probe.id));
+            }
+            put(buf, format_args!("{:>width$}:{} ", desc.function, desc.name));
         }
         self.last = Some((probe.id, record.clause));
     }
