@@ -110,7 +110,9 @@ fn announce(args: &Args, input: &Input, compiled: &Compiled) {
     }
 }
 
-/// The probe description at the head of a flag's text.
+/// The probe description at the head of a flag's text, up to the predicate or the actions.
 fn description(text: &str) -> &str {
-    text.find(['{', '\n']).or_else(|| text.find(" /")).map_or(text, |end| &text[..end])
+    let predicate = text.find(" /").map(|at| at + 1);
+    let end = [text.find(['{', ';', '\n']), predicate].into_iter().flatten().min();
+    &text[..end.unwrap_or(text.len())]
 }

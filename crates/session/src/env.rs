@@ -8,8 +8,8 @@ use probity_providers::{PROVIDERS, Provider, kernel_btf};
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// Numbers of probes that have none of their own (those of user programs) start here.
-const DYNAMIC_IDS: u32 = 1_000_000;
+/// Numbers of probes that have none of their own (those of user programs) start here: above the kernel's, in six columns.
+const DYNAMIC_IDS: u32 = 200_000;
 
 /// The running system.
 pub struct World<'a> {
