@@ -400,7 +400,9 @@ impl<'a> Select<'a> {
         let cap = cap.max(1);
         if let Text::Const(first) = self.known_text(a) {
             let to = Mem { cap, ..self.buffer(cap.next_multiple_of(8)) };
-            self.join_const(to, first, b, None);
+            // What is joined may be shorter than what it is compared with: see `text`.
+            let pad = matches!(to.base, Base::Frame(_)).then_some(cap);
+            self.join_const(to, first, b, pad);
             return to;
         }
         // Where the second goes is known only at run time; room for all of it after the longest first keeps that provable.
