@@ -54,6 +54,12 @@ fn env_error(error: &Error) -> EnvError {
 
 impl Env for World<'_> {
     fn probes(&self, pattern: &ProbeDesc, found: &mut dyn FnMut(Probe)) -> Result<(), EnvError> {
+        let named = !pattern.provider.is_empty() && !probity_ir::is_glob(&pattern.provider);
+        if named && !PROVIDERS.iter().any(|p| p.serves(&pattern.provider)) {
+            let names: Vec<&str> = PROVIDERS.iter().map(|p| p.name()).collect();
+            let message = format!("there is no provider `{}` in this version", pattern.provider);
+            return Err(EnvError { tag: None, message, help: Some(format!("there are {}", names.join(", "))) });
+        }
         let mut failure = None;
         let mut any = false;
         for provider in PROVIDERS.iter().copied().filter(|p| p.serves(&pattern.provider)) {
@@ -67,9 +73,7 @@ impl Env for World<'_> {
         }
         match failure {
             // With a wide pattern one provider may be unavailable while others answer.
-            Some(e) if !any || !pattern.provider.is_empty() && !probity_ir::is_glob(&pattern.provider) => {
-                Err(env_error(&e))
-            }
+            Some(e) if !any || named => Err(env_error(&e)),
             _ => Ok(()),
         }
     }
