@@ -1,4 +1,6 @@
-// The loads that are traced. Prints "ns N": nanoseconds for each iteration, best of five rounds.
+// The loads that are traced. Prints "ns N": nanoseconds for each iteration, of the best of many short rounds, because others use
+// the machine too and some rounds fit between them.
+// usage: work LOAD ITERATIONS-OF-A-ROUND ROUNDS
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,14 +22,14 @@ static double now(void) {
 }
 
 int main(int argc, char **argv) {
-  if (argc < 3) return 2;
+  if (argc < 4) return 2;
   const char *what = argv[1];
-  long n = atol(argv[2]), sum = 0;
+  long n = atol(argv[2]), rounds = atol(argv[3]), sum = 0;
   int zero = open("/dev/zero", O_RDONLY);
   char byte;
   double best = 1e18;
   prctl(PR_SET_NAME, "work");
-  for (int round = 0; round < 5; round++) {
+  for (long round = 0; round < rounds; round++) {
     double from = now();
     if (!strcmp(what, "getppid"))
       for (long i = 0; i < n; i++) syscall(SYS_getppid);

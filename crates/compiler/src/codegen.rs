@@ -43,7 +43,12 @@ fn refuse(message: String, program: &Program, unit: usize) -> CodegenError {
 
 /// Generates the object for a checked program.
 pub fn codegen(program: &Program, options: &CodegenOptions) -> Result<(Object, Layout), CodegenError> {
-    let program = &fold::fold(program);
+    let mut program = fold::fold(program);
+    for unit in &mut program.units {
+        // A program that may sleep costs more, and to wait for it to end takes longer: only for memory that may not be resident.
+        unit.prog.sleepable &= unit.clauses.iter().any(fold::reads_user_memory);
+    }
+    let program = &program;
     let mut plan = plan(program, options)?;
     let mut progs = Vec::new();
     for unit in 0..program.units.len() {

@@ -5,7 +5,7 @@
 
 use crate::select::probes::{part_of, present};
 use probity_ir::{
-    BinOp, Builtin, ClauseCode, Expr, ExprId, Location, Program, Stmt, StrOp, TempId, UnOp, Unit, applies,
+    BinOp, Builtin, ClauseCode, Expr, ExprId, Location, Program, Space, Stmt, StrOp, TempId, UnOp, Unit, applies,
 };
 use std::collections::{HashMap, HashSet};
 
@@ -122,6 +122,32 @@ pub fn may_fault(exprs: &[Expr], id: ExprId) -> bool {
         _ => false,
     };
     own || operands(e).iter().any(|&o| may_fault(exprs, o))
+}
+
+/// Whether the code reads memory of user space.
+pub fn reads_user_memory(code: &ClauseCode) -> bool {
+    fn in_loc(loc: &Location) -> bool {
+        match loc {
+            Location::Memory { base, space, .. } => *space == Space::User || in_loc(base),
+            Location::Btf { base, .. } | Location::Narrow { of: base, .. } | Location::Address { base, .. } => {
+                in_loc(base)
+            }
+            _ => false,
+        }
+    }
+    fn in_stmt(stmt: &Stmt) -> bool {
+        match stmt {
+            Stmt::CopyIn { space, .. } => *space == Space::User,
+            Stmt::If { then, otherwise, .. } => then.iter().chain(otherwise).any(in_stmt),
+            _ => false,
+        }
+    }
+    let in_expr = |e: &Expr| match e {
+        Expr::Loc(loc) => in_loc(loc),
+        Expr::Load { space, .. } | Expr::ReadStr { space, .. } | Expr::ReadBytes { space, .. } => *space == Space::User,
+        _ => false,
+    };
+    code.exprs.iter().any(in_expr) || code.body.iter().any(in_stmt)
 }
 
 /// The values that an extension can give.

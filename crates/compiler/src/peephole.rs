@@ -107,10 +107,61 @@ impl Peephole {
         // Each may find more after the other.
         for _ in 0..3 {
             let before = self.items.len();
-            self.drop_labels();
+            self.thread_jumps();
+            self.drop_unreachable();
             self.propagate();
             self.drop_dead();
             self.drop_jumps();
+            if self.items.len() == before {
+                break;
+            }
+        }
+        self.thread_jumps();
+        self.drop_unreachable();
+    }
+
+    /// Jumps to a jump go where that leads.
+    fn thread_jumps(&mut self) {
+        let mut to: Vec<u32> = (0..self.labels).collect();
+        // From the end: a program has no cycles, so where a jump leads is known before what leads to the jump.
+        let mut here: Option<u32> = None;
+        for item in self.items.iter().rev() {
+            match item {
+                Item::Ja(label) => here = Some(to[*label as usize]),
+                Item::Bind(label) => {
+                    if let Some(target) = here {
+                        to[*label as usize] = target;
+                    }
+                }
+                Item::Line(_) => {}
+                _ => here = None,
+            }
+        }
+        // Jumps back are to blocks placed earlier, whose labels are resolved by now; one more step follows them.
+        for item in &mut self.items {
+            if let Item::Ja(label) | Item::Jmp(.., label) = item {
+                *label = to[to[*label as usize] as usize];
+            }
+        }
+    }
+
+    /// Removes labels that nothing jumps to, and what follows a jump or the end up to the next label.
+    fn drop_unreachable(&mut self) {
+        // A jump that goes may have been the last to its label, and what is behind that label only then is unreachable.
+        loop {
+            let before = self.items.len();
+            self.drop_labels();
+            let mut reachable = true;
+            self.items.retain(|item| {
+                reachable |= matches!(item, Item::Bind(_));
+                let keep = reachable || matches!(item, Item::Line(_));
+                match item {
+                    Item::Ja(_) => reachable = false,
+                    Item::Insn(insn) if decode(&[*insn], 0) == Ok(Op::Exit) => reachable = false,
+                    _ => {}
+                }
+                keep
+            });
             if self.items.len() == before {
                 break;
             }

@@ -53,7 +53,12 @@ pub fn bare(prog: ProgKind, group: String, selector: Selector) -> Signature {
     }
 }
 
-/// Argument `n` of a context that is an array of 64-bit arguments.
+/// Argument `n`, a number, of a context that is an array of 64-bit arguments.
+pub fn ctx_number(n: u32) -> Location {
+    Location::Ctx { offset: 8 * n, size: 8, signed: true }
+}
+
+/// Argument `n`, a pointer where the verifier knows types, of a context that is an array of 64-bit arguments.
 pub fn ctx_arg(n: u32) -> Location {
     Location::Ctx { offset: 8 * n, size: 8, signed: false }
 }

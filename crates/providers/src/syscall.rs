@@ -6,7 +6,7 @@
 
 use crate::arch;
 use crate::kernel_types::{SyscallTypes, field_types};
-use crate::kinds::{bare, ctx_arg, raw_tracepoint, tp_btf};
+use crate::kinds::{bare, ctx_arg, ctx_number, raw_tracepoint, tp_btf};
 use crate::sdt::is_signed;
 use crate::syscall_names::{Table, tracefs_name};
 use crate::{Attachment, Provider};
@@ -153,7 +153,7 @@ impl Provider for Syscall {
         let btf_id = if call.on_return { kernel.sys_exit } else { kernel.sys_enter };
         let context = Context { typed: btf_id.is_some() };
         let number = match call.on_return {
-            false => ctx_arg(1),
+            false => ctx_number(1),
             // The record of a return has the result where that of an entry has the number.
             true => context.register(arch::pt_regs::ORIG_AX),
         };
@@ -163,12 +163,12 @@ impl Provider for Syscall {
         let mut signature = bare(kind, probe.name.clone(), selector);
         signature.index = call.index();
         if call.on_return {
-            let result = ctx_arg(1);
+            let result = ctx_number(1);
             signature.raw = vec![result.clone(), result.clone()];
             signature.errno = Some(result);
             if typed {
                 let ty = types.int(8, true);
-                let arg = |name: &str| Arg { name: name.to_owned(), ty, location: ctx_arg(1) };
+                let arg = |name: &str| Arg { name: name.to_owned(), ty, location: ctx_number(1) };
                 signature.args = vec![arg("ret"), arg("ret")];
             }
             return Ok(signature);
@@ -203,11 +203,11 @@ struct Context {
 }
 
 impl Context {
-    /// A word of the `pt_regs` in argument 0.
+    /// A word of the `pt_regs` in argument 0; a number to the verifier, whatever it means to the program that calls.
     fn register(self, offset: u32) -> Location {
         let base = Box::new(ctx_arg(0));
         match self.typed {
-            true => Location::Btf { base, offset, size: 8, signed: false },
+            true => Location::Btf { base, offset, size: 8, signed: true },
             false => Location::Memory { base, offset: i64::from(offset), size: 8, signed: false, space: Space::Kernel },
         }
     }

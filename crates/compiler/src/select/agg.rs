@@ -73,7 +73,7 @@ impl Select<'_> {
             let layout = &self.plan.layout.aggs[agg.0 as usize];
             (layout.map, layout.stride)
         };
-        let mut row = self.cpu();
+        let mut row = self.cpu_row();
         if self.program.aggs[agg.0 as usize].resettable {
             let epoch = self.epoch_bit();
             let first = self.b.alu(AluOp::Mul, epoch, Rhs::Imm(self.plan.layout.ncpu as i32));
@@ -210,7 +210,7 @@ impl Select<'_> {
         let name = self.b.name();
         let zero = QUANTIZE_ZERO as i32;
         let (positive, rest, negative, none, done) =
-            (self.b.block(), self.b.block(), self.b.block(), self.b.block(), self.b.block());
+            (self.b.block(), self.b.cold(), self.b.cold(), self.b.cold(), self.b.block());
         self.b.branch(Cond::Sgt, Width::W64, v, Rhs::Imm(0), positive, rest);
         self.b.start(positive);
         let log = self.b.log2(v);

@@ -82,19 +82,21 @@ impl Select<'_> {
         v
     }
 
-    /// The CPU's number, below the power of two that tables by CPU have room for.
+    /// The CPU's number.
     pub(super) fn cpu(&mut self) -> V {
         if self.plan.cpu_mask == 0 {
             return self.b.imm(0);
         }
-        let key = Key::Call(Helper::GetSmpProcessorId);
-        if let Some(v) = self.b.find(&key, Cost::Dear) {
-            return v;
+        self.call_once(Helper::GetSmpProcessorId)
+    }
+
+    /// The CPU's number, provably below the power of two that tables by CPU have room for.
+    pub(super) fn cpu_row(&mut self) -> V {
+        let cpu = self.cpu();
+        match self.plan.cpu_mask {
+            0 => cpu,
+            mask => self.b.alu(AluOp::And, cpu, Rhs::Imm(mask as i32)),
         }
-        let cpu = self.b.call(Helper::GetSmpProcessorId, &[]);
-        let v = self.b.alu(AluOp::And, cpu, Rhs::Imm(self.plan.cpu_mask as i32));
-        self.b.keep(key, v);
-        v
     }
 
     /// The executable's name in 16 bytes of stack, zero-padded.

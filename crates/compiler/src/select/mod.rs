@@ -270,41 +270,42 @@ impl<'a> Select<'a> {
 
     /// Computes what several clauses use before the first of them, so that it is computed once.
     fn hoist(&mut self) {
-        let mut users: HashMap<&Expr, (usize, usize)> = HashMap::new();
-        for (at, clause) in self.unit.clauses.iter().enumerate() {
-            // Expressions that nothing uses are not in the arena after folding, or do little harm.
-            for e in &clause.exprs {
-                if matches!(e, Expr::Builtin(_) | Expr::Comm) {
-                    let entry = users.entry(e).or_insert((at, 0));
-                    if entry.1 == 0 || entry.0 != at {
-                        *entry = (at, entry.1 + 1);
-                    }
-                }
-            }
+        let unit = self.unit;
+        let clauses = &unit.clauses;
+        if clauses.len() < 2 {
+            return;
         }
-        let several = |e: Expr| users.get(&e).is_some_and(|u| u.1 > 1);
-        let builtin = |b| several(Expr::Builtin(b));
-        let both = |a, b| {
-            let (a, b) = (users.get(&Expr::Builtin(a)), users.get(&Expr::Builtin(b)));
-            matches!((a, b), (Some(a), Some(b)) if a.0 != b.0)
+        // Two clauses that no probe has in common (variants of one, mostly) share nothing.
+        let meet = |a: &ClauseCode, b: &ClauseCode| {
+            let all = a.probes.is_empty() || b.probes.is_empty();
+            all || a.probes.iter().any(|i| b.probes.binary_search(i).is_ok())
         };
-        if builtin(Builtin::Pid) || builtin(Builtin::Tid) || both(Builtin::Pid, Builtin::Tid) {
+        let shared = |wanted: &[Expr], always: bool| {
+            // Expressions that nothing uses are not in the arena after folding, or do little harm.
+            let users: Vec<&ClauseCode> =
+                clauses.iter().filter(|c| c.exprs.iter().any(|e| wanted.contains(e))).collect();
+            users.iter().enumerate().any(|(at, a)| {
+                users[..at].iter().any(|b| (!always || always_uses(a, wanted) || always_uses(b, wanted)) && meet(a, b))
+            })
+        };
+        // Where predicates may spare the call, each clause makes its own; but the time is the same in all of them.
+        let builtins = |all: &[Builtin]| shared(&all.iter().map(|&b| Expr::Builtin(b)).collect::<Vec<_>>(), true);
+        if builtins(&[Builtin::Pid, Builtin::Tid]) {
             self.call_once(Helper::GetCurrentPidTgid);
         }
-        if builtin(Builtin::Uid) || builtin(Builtin::Gid) || both(Builtin::Uid, Builtin::Gid) {
+        if builtins(&[Builtin::Uid, Builtin::Gid]) {
             self.call_once(Helper::GetCurrentUidGid);
         }
-        let clocks = both(Builtin::Timestamp, Builtin::WallTimestamp);
-        if builtin(Builtin::Timestamp) || builtin(Builtin::WallTimestamp) || clocks {
+        if shared(&[Expr::Builtin(Builtin::Timestamp), Expr::Builtin(Builtin::WallTimestamp)], false) {
             self.time();
         }
-        if builtin(Builtin::Cpu) {
+        if builtins(&[Builtin::Cpu]) {
             self.cpu();
         }
-        if builtin(Builtin::CurThread) {
+        if builtins(&[Builtin::CurThread]) {
             self.call_once(Helper::GetCurrentTask);
         }
-        if several(Expr::Comm) {
+        if shared(&[Expr::Comm], true) {
             self.comm();
         }
     }
@@ -480,7 +481,7 @@ impl<'a> Select<'a> {
 
     /// Counts a drop on this CPU.
     fn count_drop(&mut self, cause: Drop) {
-        let cpu = self.cpu();
+        let cpu = self.cpu_row();
         let row = cause as u32 * self.plan.layout.ncpu * 8;
         let addr = self.b.map_value(self.plan.layout.drops_map, row);
         let off = self.b.alu(AluOp::Lsh, cpu, Rhs::Imm(3));
@@ -496,6 +497,23 @@ fn has_stop(body: &[Stmt]) -> bool {
         Stmt::If { then, otherwise, .. } => has_stop(then) || has_stop(otherwise),
         _ => false,
     })
+}
+
+/// Whether a clause evaluates one of these expressions whenever it is looked at.
+fn always_uses(clause: &ClauseCode, wanted: &[Expr]) -> bool {
+    fn eager(exprs: &[Expr], wanted: &[Expr], id: ExprId) -> bool {
+        let e = &exprs[id.0 as usize];
+        let first = match e {
+            Expr::And(a, _) | Expr::Or(a, _) | Expr::Cond(a, ..) => vec![*a],
+            _ => operands(e),
+        };
+        wanted.contains(e) || first.into_iter().any(|o| eager(exprs, wanted, o))
+    }
+    let uses = |id| eager(&clause.exprs, wanted, id);
+    match clause.predicate {
+        Some(predicate) => uses(predicate),
+        None => clause.body.iter().any(|stmt| crate::fold::stmt_exprs(stmt).into_iter().any(uses)),
+    }
 }
 
 /// Whether some of a clause's code is run only on some paths.

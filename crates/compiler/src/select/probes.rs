@@ -1,10 +1,12 @@
 //! Which probe fired, which clauses apply to it, and tables by probe.
 
+use super::build::{Cost, Key};
 use super::{Index, Select, has_index};
+use crate::fold::may_fault;
 use crate::vcode::{B, Base, Rhs, V};
 use probity_bpf::helpers::Helper;
 use probity_bpf::insn::{AluOp, Cond, Size, Width};
-use probity_ir::{COMPAT_BASE, Location, ProbePart, Selector, Unit, applies};
+use probity_ir::{Builtin, COMPAT_BASE, ClauseCode, Expr, ExprId, Location, ProbePart, Selector, Stmt, Unit, applies};
 use std::collections::BTreeMap;
 
 /// Most probes of a unit that are told apart by comparing.
@@ -31,6 +33,28 @@ pub fn part_of(unit: &Unit, index: u32, part: ProbePart) -> &[u8] {
         ProbePart::Module => probe.desc.module.as_bytes(),
         ProbePart::Function => probe.desc.function.as_bytes(),
         ProbePart::Name => probe.desc.name.as_bytes(),
+    }
+}
+
+/// Whether a clause writes records, which tell which probe fired; a fault's does too.
+fn writes_records(clause: &ClauseCode) -> bool {
+    fn in_stmt(stmt: &Stmt) -> bool {
+        match stmt {
+            Stmt::Emit { .. } | Stmt::CopyIn { .. } => true,
+            Stmt::If { then, otherwise, .. } => then.iter().chain(otherwise).any(in_stmt),
+            _ => false,
+        }
+    }
+    (0..clause.exprs.len() as u32).any(|e| may_fault(&clause.exprs, ExprId(e))) || clause.body.iter().any(in_stmt)
+}
+
+/// Whether a value is found by way of the current task.
+fn reads_task(loc: &Location) -> bool {
+    match loc {
+        Location::CurrentTask => true,
+        Location::Memory { base, .. } | Location::Btf { base, .. } | Location::Address { base, .. } => reads_task(base),
+        Location::Narrow { of, .. } => reads_task(of),
+        _ => false,
     }
 }
 
@@ -73,6 +97,14 @@ impl Select<'_> {
                 let bound = (*limit).min(COMPAT_BASE) as i32;
                 self.b.branch(Cond::Ge, Width::W64, number, Rhs::Imm(bound), exit, known);
                 self.b.start(known);
+                if let Some(compat) = compat
+                    && all_equal
+                    && !self.needs_index()
+                    && *limit == 2 * COMPAT_BASE
+                {
+                    self.known_call(number, compat, exit);
+                    return Masks::All;
+                }
                 let index = match compat {
                     Some(compat) => {
                         let index = self.compat_index(number, compat);
@@ -93,6 +125,42 @@ impl Select<'_> {
             }
         }
         self.table(exit)
+    }
+
+    /// Whether any code wants to know which probe fired.
+    fn needs_index(&self) -> bool {
+        let by_name = |e: &Expr| {
+            matches!(e, Expr::ProbeIndex | Expr::ProbeText(_) | Expr::Builtin(Builtin::ProbeId | Builtin::Epid))
+        };
+        self.unit.clauses.iter().any(|c| c.exprs.iter().any(by_name) || writes_records(c))
+    }
+
+    /// Goes to `exit` where a number is no probe's. Most are a probe's in both tables, or in none: only for others it matters
+    /// whether the call is a 32-bit one.
+    fn known_call(&mut self, number: V, (flags, mask): &(Location, u64), exit: B) {
+        const NATIVE: u32 = 1;
+        const FOREIGN: u32 = 2;
+        let has = |index: u32| matches!(self.unit.probes.get(index as usize), Some(Some(_)));
+        let rows: Vec<u8> = (0..COMPAT_BASE)
+            .map(|n| (u32::from(has(n)) * NATIVE + u32::from(has(n + COMPAT_BASE)) * FOREIGN) as u8)
+            .collect();
+        let at = self.plan.constant(&rows);
+        let bounded = self.b.alu(AluOp::And, number, Rhs::Imm(COMPAT_BASE as i32 - 1));
+        let base = self.b.map_value(self.plan.rodata_map, at);
+        let row = self.b.add_ptr(base, Rhs::Reg(bounded));
+        let tables = self.b.load(Size::B, Base::Reg(row), 0);
+        let (some, foreign, native, known) = (self.b.cold(), self.b.cold(), self.b.cold(), self.b.block());
+        let both = Rhs::Imm((NATIVE | FOREIGN) as i32);
+        self.b.branch(Cond::Eq, Width::W64, tables, both, known, some);
+        self.b.start(some);
+        let flags = self.location(flags);
+        let mask = self.b.rhs(*mask as i64);
+        self.b.branch(Cond::Set, Width::W64, flags, mask, foreign, native);
+        for (block, table) in [(foreign, FOREIGN), (native, NATIVE)] {
+            self.b.start(block);
+            self.b.branch(Cond::Set, Width::W64, tables, Rhs::Imm(table as i32), known, exit);
+        }
+        self.b.start(known);
     }
 
     /// `number`, plus the base of 32-bit calls if the call is one.
@@ -123,6 +191,8 @@ impl Select<'_> {
         let words = masks.values().next().map_or(1, Vec::len);
         let names: Vec<_> = (0..words).map(|_| self.b.name()).collect();
         let index_name = self.b.name();
+        // Each arm may look at the task; whichever did, it is the same.
+        let (task, task_key) = (self.b.name(), Key::Loc(Location::CurrentTask));
         let found = self.b.block();
         let mut numbers: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for &index in masks.keys() {
@@ -156,6 +226,9 @@ impl Select<'_> {
                     self.b.jump(exit);
                     continue;
                 };
+                if let Some(known) = self.b.find(&task_key, Cost::Dear) {
+                    self.b.set(task, known);
+                }
                 let v = self.b.imm(index.into());
                 self.b.set(index_name, v);
                 if !all_equal {
@@ -174,6 +247,10 @@ impl Select<'_> {
             self.b.jump(exit);
         }
         self.b.start(found);
+        if compat.is_some_and(|(flags, _)| reads_task(flags)) {
+            let known = self.b.get(task);
+            self.b.keep(task_key, known);
+        }
         self.index = match masks.keys().next() {
             Some(&only) if masks.len() == 1 => Index::Const(only),
             _ => Index::Reg(self.b.get(index_name)),
@@ -237,9 +314,9 @@ impl Select<'_> {
 
     /// The firing probe's index.
     pub(super) fn index(&mut self) -> V {
-        match self.index {
-            Index::Const(i) => self.b.imm(i.into()),
-            Index::Reg(v) => v,
+        match (self.index, self.only_probe()) {
+            (Index::Const(i), _) | (_, Some(i)) => self.b.imm(i.into()),
+            (Index::Reg(v), None) => v,
         }
     }
 
@@ -286,10 +363,10 @@ impl Select<'_> {
 
     /// Stores the index, of which a record's header keeps 16 bits.
     pub(super) fn index_rhs(&mut self) -> Rhs {
-        match self.index {
-            Index::Const(i) => Rhs::Imm(i as i32),
-            Index::Reg(v) if has_index(&self.unit.selector) => Rhs::Reg(v),
-            Index::Reg(_) => Rhs::Imm(0),
+        match (self.index, self.only_probe()) {
+            (Index::Const(i), _) | (_, Some(i)) => Rhs::Imm(i as i32),
+            (Index::Reg(v), None) if has_index(&self.unit.selector) => Rhs::Reg(v),
+            (Index::Reg(_), None) => Rhs::Imm(0),
         }
     }
 }

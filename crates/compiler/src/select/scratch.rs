@@ -37,7 +37,7 @@ pub struct Scratch {
 impl Select<'_> {
     /// Claims a slot; goes to `lost` when none is free.
     pub(super) fn claim(&mut self, lost: B) {
-        let cpu = self.cpu();
+        let cpu = self.cpu_row();
         let off = self.b.alu(AluOp::Lsh, cpu, Rhs::Imm(SLOT_STRIDE.trailing_zeros() as i32));
         let word = self.b.map_value(self.plan.layout.state_map, self.plan.layout.claims_offset);
         let word = self.b.add_ptr(word, Rhs::Reg(off));

@@ -6,7 +6,7 @@ use super::text::Mem;
 use crate::vcode::{B, Base, Rhs, V};
 use probity_bpf::helpers::Helper;
 use probity_bpf::insn::{AtomicOp, Cond, Size, Width};
-use probity_ir::{Drop, Expr, ExprId, TempId, Val, VarId, VarPlace};
+use probity_ir::{Drop, Expr, ExprId, Location, TempId, Val, VarId, VarPlace};
 
 /// `BPF_LOCAL_STORAGE_GET_F_CREATE`.
 const CREATE: i64 = 1;
@@ -91,7 +91,7 @@ impl Select<'_> {
                 let lost = self.b.cold();
                 let ptr = self.thread_create(lost);
                 self.b.store(Size::DW, Base::Reg(ptr), off as i32, v);
-                self.lost(lost, Drop::Thread);
+                self.thread_lost(ptr, lost);
             }
         }
     }
@@ -113,7 +113,7 @@ impl Select<'_> {
                 let lost = self.b.cold();
                 let ptr = self.thread_create(lost);
                 self.put_value(to(Base::Reg(ptr), off as i32), value);
-                self.lost(lost, Drop::Thread);
+                self.thread_lost(ptr, lost);
             }
             VarPlace::Clause => {
                 if let Some(&mem) = self.this_strings.get(&var) {
@@ -131,6 +131,24 @@ impl Select<'_> {
         self.count_drop(cause);
         self.b.jump(join);
         self.b.start(join);
+    }
+
+    /// As [`Select::lost`], for thread storage: after it, the storage at `ptr` is known to be there, unless it was lost.
+    fn thread_lost(&mut self, ptr: V, lost: B) {
+        let (name, join) = (self.b.name(), self.b.block());
+        self.b.set(name, ptr);
+        self.b.jump(join);
+        self.b.start(lost);
+        let lost = self.b.reachable();
+        self.count_drop(Drop::Thread);
+        let null = self.b.imm(0);
+        self.b.set(name, null);
+        self.b.jump(join);
+        self.b.start(join);
+        if lost {
+            let maybe = self.b.get(name);
+            self.b.keep(Key::ThreadMaybe, maybe);
+        }
     }
 
     /// Adds to a global variable.
@@ -152,8 +170,7 @@ impl Select<'_> {
     // Thread storage.
 
     fn thread_storage(&mut self, flags: i64) -> V {
-        let task = self.b.call(Helper::GetCurrentTaskBtf, &[]);
-        self.b.mark_pointer(task);
+        let task = self.location(&Location::CurrentTask);
         let map = self.b.map(self.plan.thread_map.unwrap_or(0));
         let (value, flags) = (self.b.imm(0), self.b.imm(flags));
         self.b.call(Helper::TaskStorageGet, &[map, task, value, flags])
