@@ -21,6 +21,11 @@ pub fn complain(prefix: &str, message: &str) {
     say(&format!("{prefix}: {message}"));
 }
 
+/// One JSON object on a line of standard output.
+pub fn json(object: &serde_json::Value) {
+    print(&format!("{object}\n"));
+}
+
 /// Writes to standard output, quietly giving up when it is closed.
 fn print(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());

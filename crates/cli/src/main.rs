@@ -33,11 +33,26 @@ fn main() -> ExitCode {
         Ok(status) => ExitCode::from(status),
         Err(e) => {
             // Diagnostics have been printed already; they end with an error that has no text.
-            let text = format!("{e:#}");
-            if !text.is_empty() {
+            let text = chain(&e);
+            if args.format == args::Format::Json && !text.is_empty() {
+                help::json(&serde_json::json!({"type": "error", "message": text}));
+            } else if !text.is_empty() {
                 help::complain(prefix, &text);
             }
             ExitCode::FAILURE
         }
     }
+}
+
+/// An error and its causes, each said once: many a text holds its cause's already.
+fn chain(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(cause.split(" (os error").next().unwrap_or(&cause)) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }

@@ -18,8 +18,10 @@ pub fn build(args: &Args, sys: &System, targets: &mut Targets) -> Result<Input> 
         options.set(name, value.as_deref()).map_err(|e| wrong_option(name, value.as_deref(), &e))?;
     }
     let mut target = None;
+    // `exec` and `preinit` mean before the dynamic linker, `postinit` and `main` after it.
+    let early = matches!(options.evaltime.as_str(), "exec" | "preinit");
     for command in &args.commands {
-        let pid = targets.spawn(sys, command).with_context(|| format!("failed to execute {command}"))?;
+        let pid = targets.spawn(sys, command, early).with_context(|| format!("failed to execute {command}"))?;
         target.get_or_insert(pid);
     }
     for text in &args.pids {

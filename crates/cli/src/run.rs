@@ -1,14 +1,18 @@
 //! One run: compile, trace, print, and the exit status.
 
-use crate::args::{Args, Face};
+use crate::args::{Args, Face, Format};
 use crate::{consumer, help, list, question};
 use anyhow::{Result, bail};
 use probity::compiler::{Compiled, Input};
 use probity::kernel::System;
 use probity::syntax::{Diagnostic, Sources, render_dtrace, render_pretty};
 use probity::{Consumer as _, Outcome, SystemSymbols, Targets};
+use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
+
+/// The kernel's rings and our layout end here, for each CPU.
+const MAX_BUFFER: u64 = 1 << 30;
 
 /// Does what the arguments ask; the exit status, or an error that is printed unless it is empty.
 pub fn run(args: &Args) -> Result<u8> {
@@ -33,6 +37,12 @@ pub fn run(args: &Args) -> Result<u8> {
     if args.check {
         return Ok(0);
     }
+    if compiled.options.cpu.is_some() {
+        bail!("failed to set -x cpu: choosing a CPU is not supported by this version; test cpu in a predicate");
+    }
+    if compiled.options.bufsize > MAX_BUFFER {
+        help::complain(help::name(args.face), "buffer size lowered to 1g");
+    }
     announce(args, &input, &compiled);
     let symbols = SystemSymbols::default();
     let mut session = probity::start(&sys, &compiled, &symbols)?;
@@ -56,7 +66,7 @@ pub fn run(args: &Args) -> Result<u8> {
     printer.finish(&cx, aggs)?;
     printer.turn()?;
     Ok(match (outcome, late) {
-        (Outcome::Exit(status), _) | (_, Some(status)) => status as u8,
+        (_, Some(status)) | (Outcome::Exit(status), None) => status as u8,
         (Outcome::Targets, None) if args.face == Face::Probity => child_status(&targets),
         _ => 0,
     })
@@ -80,6 +90,9 @@ fn compile(args: &Args, sys: &System, input: &Input) -> Result<Compiled> {
 
 /// Prints diagnostics: with the source line, or as DTrace does.
 pub fn complain(args: &Args, input: &Input, sources: &Sources, diagnostics: &[Diagnostic]) {
+    if args.format == Format::Json {
+        return diagnostics.iter().for_each(|d| help::json(&diagnostic_json(d, sources)));
+    }
     let colour = std::io::stderr().is_terminal();
     for diagnostic in diagnostics {
         match args.face {
@@ -91,6 +104,22 @@ pub fn complain(args: &Args, input: &Input, sources: &Sources, diagnostics: &[Di
             break;
         }
     }
+}
+
+/// A diagnostic as JSON's `error` or `warning`: tag, message, and where: file, line, column (from 1), or `null`.
+fn diagnostic_json(d: &Diagnostic, sources: &Sources) -> Value {
+    let place = d.span.and_then(|span| sources.locate(span));
+    let notes: Vec<&str> = d.notes.iter().map(|n| n.message.as_str()).collect();
+    json!({
+        "type": if d.is_error() { "error" } else { "warning" },
+        "tag": d.tag,
+        "message": d.message,
+        "file": place.as_ref().map(|p| p.name.clone()),
+        "line": place.as_ref().map(|p| p.line),
+        "column": place.as_ref().map(|p| p.column),
+        "notes": notes,
+        "help": d.help,
+    })
 }
 
 /// Says how many probes each description matched, unless quiet.

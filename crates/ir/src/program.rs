@@ -260,7 +260,8 @@ pub enum Builtin {
     Epid,
     /// The return address in the kernel, by a stack walk.
     Caller,
-    /// The return address in user space, by a stack walk.
+    /// The return address in user space, by a stack walk along frame pointers. What is no user address (code without frame pointers
+    /// leaves anything there) is a `BadStack` fault.
     Ucaller,
 }
 

@@ -153,6 +153,10 @@ impl Text {
             Value::Pointer(p) => {
                 put(buf, format_args!("{:>width$}", format!("0x{p:x}"), width = if quiet { 0 } else { 21 }));
             }
+            Value::Bytes(bytes) if printable(bytes) => {
+                let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
+                self.trace(&Value::Str { bytes: bytes[..end].to_vec(), truncated: false }, buf);
+            }
             Value::Bytes(bytes) => raw_bytes(bytes, buf),
             Value::Str { .. } | Value::Text(_) if quiet => self.string(value, 0, buf),
             Value::Str { .. } | Value::Text(_) => {

@@ -49,9 +49,18 @@ fn format_of(sys: &System, probe: &ProbeDesc) -> Result<Format, Error> {
 fn matching(sys: &System, dir: &str, pattern: &str) -> Result<Vec<String>, Error> {
     let tracefs = sys.tracefs()?;
     if !pattern.is_empty() && !is_glob(pattern) {
-        let there =
-            !pattern.contains('/') && !pattern.starts_with('.') && tracefs.path(&format!("{dir}/{pattern}")).is_dir();
-        return Ok(if there { vec![pattern.to_owned()] } else { Vec::new() });
+        if pattern.contains('/') || pattern.starts_with('.') {
+            return Ok(Vec::new());
+        }
+        let path = tracefs.path(&format!("{dir}/{pattern}"));
+        return match std::fs::metadata(&path) {
+            Ok(entry) if entry.is_dir() => Ok(vec![pattern.to_owned()]),
+            // What may not be looked at is not what is not there.
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                Err(Error::io(error, "cannot look for tracepoints in tracefs").help("reading it needs root"))
+            }
+            _ => Ok(Vec::new()),
+        };
     }
     let mut names = tracefs.directories(dir)?;
     names.retain(|name| glob(pattern, name));

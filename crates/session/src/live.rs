@@ -67,6 +67,9 @@ pub struct Session<'a> {
     aggs: Live,
     attachments: Vec<Attachment>,
     ticks: Option<Ticks>,
+    missed_ticks: u64,
+    /// When drops were reported last, ns.
+    last_drops: u64,
     exit: Option<i32>,
 }
 
@@ -93,6 +96,8 @@ pub fn start<'a>(sys: &'a System, compiled: &'a Compiled, symbols: &'a dyn Symbo
         aggs,
         attachments: Vec::new(),
         ticks: None,
+        missed_ticks: 0,
+        last_drops: 0,
         exit: None,
     };
     session.attach()?;
@@ -221,10 +226,12 @@ impl Session<'_> {
         }
     }
 
-    /// Closes the gate, waits until no program runs, runs END, and hands out all that is left. Returns END's `exit()` status, if
-    /// nothing else has set one.
+    /// Closes the gate, waits until no program runs, runs END, and hands out all that is left. Returns the last `exit()`
+    /// status, if there was any.
     pub fn stop(&mut self, consumer: &mut dyn Consumer) -> Result<Option<i32>, Error> {
-        self.ticks = None;
+        if let Some(ticks) = self.ticks.take() {
+            self.missed_ticks = ticks.stop();
+        }
         self.state.u64(0).store(STOPPING as u64, Ordering::SeqCst);
         if self.attachments.iter().any(|a| !a.links.is_empty()) {
             grace::wait()?;
@@ -234,11 +241,10 @@ impl Session<'_> {
             self.attachments.clear();
         }
         self.drain(consumer, None)?;
-        let status = self.exit;
         self.run_phase(Phase::End, &[0])?;
         self.drain(consumer, None)?;
         self.report_missed(consumer)?;
-        let status = status.or(self.exit);
+        let status = self.exit;
         if let Some(status) = status {
             self.tell(consumer, &Event::Exit(status))?;
         }
@@ -272,7 +278,8 @@ impl Session<'_> {
                     decode(&cx, bytes).unwrap_or_else(|e| Event::Error(format!("a record cannot be read: {e}")));
                 if let Event::Record(record) = &event {
                     if let Some(status) = record.items.iter().find_map(exit_status) {
-                        exit.get_or_insert(status);
+                        // As in DTrace, END may set another.
+                        *exit = Some(status);
                     }
                     if let Err(e) = aggs.bind(cx, state).prepare(record) {
                         failure = Some(e);
@@ -297,6 +304,12 @@ impl Session<'_> {
                 errors.iter().try_for_each(|prog| prog.test_run(&args, None).map(drop))?;
             }
         }
+        // One line a cause and CPU in each `statusrate`; the rest is told at the end.
+        let now = clock::monotonic_ns();
+        if now.saturating_sub(self.last_drops) < self.compiled.options.statusrate {
+            return Ok(());
+        }
+        self.last_drops = now;
         self.report_drops(consumer)
     }
 
@@ -314,7 +327,7 @@ impl Session<'_> {
     /// Events that fired while their program could not run.
     fn report_missed(&mut self, consumer: &mut dyn Consumer) -> Result<(), Error> {
         self.report_drops(consumer)?;
-        let mut count = self.ticks.as_ref().map_or(0, Ticks::missed);
+        let mut count = self.missed_ticks;
         for prog in &self.loaded.progs {
             count += prog.recursion_misses()?;
         }

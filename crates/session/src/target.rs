@@ -14,14 +14,17 @@ pub struct Targets {
 }
 
 impl Targets {
-    /// Starts a command and holds it where its libraries are mapped and nothing of its own has run.
-    pub fn spawn(&mut self, sys: &System, command: &str) -> Result<u32, Error> {
+    /// Starts a command and holds it where its libraries are mapped and nothing of its own has run; or, if `early`, before the
+    /// dynamic linker has run.
+    pub fn spawn(&mut self, sys: &System, command: &str, early: bool) -> Result<u32, Error> {
         let words = split_words(command)?;
         if words.is_empty() {
             return Err(Error::new(Kind::Invalid, "the command is empty"));
         }
         let mut child = Child::spawn(&words)?;
-        child.run_to_entry(sys)?;
+        if !early {
+            child.run_to_entry(sys)?;
+        }
         let pid = child.pid();
         self.children.push((child, None));
         Ok(pid)

@@ -43,9 +43,12 @@ impl Ticks {
         Ok(Some(Ticks { stop, missed, thread: Some(thread) }))
     }
 
-    /// Firings that were not made up for.
-    pub fn missed(&self) -> u64 {
-        self.missed.load(Ordering::Relaxed)
+    /// Stops the timers; how many firings were not made up for.
+    pub fn stop(self) -> u64 {
+        let missed = self.missed.clone();
+        // Dropping waits for the thread.
+        drop(self);
+        missed.load(Ordering::Relaxed)
     }
 }
 

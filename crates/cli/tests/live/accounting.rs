@@ -105,3 +105,32 @@ fn exit_is_not_lost_in_a_flood() {
     // Far less than the load would take; no measure of speed.
     assert!(from.elapsed().as_secs() < 60);
 }
+
+#[test]
+fn ticks_that_were_missed_are_counted() {
+    if !permitted() {
+        return;
+    }
+    // The tracer is stopped for far more ticks than it makes up for.
+    let command = "sh -c 'kill -STOP $PPID; sleep 1; kill -CONT $PPID; sleep 0.1'";
+    let run = run(&["-qn", "tick-2ms { @ = count(); } END { printa(\"N %@d\\n\", @); }", "-c", command]);
+    assert!(run.err.contains("missed firing"), "{}{}", run.out, run.err);
+    assert!(number(&run.out, "N ") > 0, "{}", run.out);
+}
+
+#[test]
+fn errors_are_objects_too() {
+    if !permitted() {
+        return;
+    }
+    for (args, tag) in [
+        (&["--format", "json", "-n", "BEGIN { trace(1 }"][..], "D_SYNTAX"),
+        (&["--format", "json", "-n", "BEGIN", "-p", "4194303"][..], ""),
+    ] {
+        let run = run(args);
+        assert_eq!((run.status, run.err.as_str()), (1, ""));
+        let object: Value = serde_json::from_str(run.out.trim()).expect(&run.out);
+        assert_eq!(object["type"], "error");
+        assert!(tag.is_empty() || object["tag"] == tag && object["line"] == 1, "{object}");
+    }
+}

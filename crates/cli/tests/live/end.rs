@@ -12,7 +12,7 @@ fn exit_sets_the_status() {
         return;
     }
     assert_eq!(run(&["-qn", "BEGIN { exit(3); }"]).status, 3);
-    assert_eq!(run(&["-qn", "BEGIN { exit(0); } END { exit(4); }"]).status, 0);
+    assert_eq!(run(&["-qn", "BEGIN { exit(0); } END { exit(4); }"]).status, 4);
     assert_eq!(run(&["-qn", "tick-10ms { exit(5); }"]).status, 5);
 }
 

@@ -140,6 +140,13 @@ impl Select<'_> {
         self.fault_if(Cond::Slt, got, Rhs::Imm(16), Fault::BadStack, got);
         let v = self.b.load(Size::DW, Base::Frame(slot), 8);
         self.b.free(slot);
+        if user {
+            // Code without frame pointers leaves anything in the frame register. What is no user address is said to be none.
+            let page = self.b.alu(AluOp::Rsh, v, Rhs::Imm(12));
+            self.fault_if(Cond::Eq, page, Rhs::Imm(0), Fault::BadStack, v);
+            let high = self.b.alu(AluOp::Rsh, v, Rhs::Imm(47));
+            self.fault_if(Cond::Ne, high, Rhs::Imm(0), Fault::BadStack, v);
+        }
         self.b.keep(key, v);
         v
     }

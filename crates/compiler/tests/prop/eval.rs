@@ -408,6 +408,13 @@ impl Run<'_> {
         Ok(match &code.exprs[id.0 as usize] {
             Expr::Const(n) => Value::Int(*n),
             Expr::Loc(location) => Value::Int(self.location(location)?),
+            Expr::Builtin(Builtin::Ucaller) => {
+                let caller = self.env().user_stack.get(1).copied().unwrap_or(0);
+                if !(0x1000..1 << 47).contains(&caller) {
+                    return Err((Fault::BadStack, caller));
+                }
+                Value::Int(caller as i64)
+            }
             Expr::Builtin(which) => Value::Int(self.builtin(code, *which)),
             Expr::Temp(id) => Value::Int(self.temps.get(&id.0).copied().unwrap_or(0)),
             Expr::Var(id) => self.var(id.0),
