@@ -88,10 +88,13 @@ pub const COMPAT_BASE: u32 = 512;
 pub struct Arg {
     /// Its name, where one is known.
     pub name: String,
-    /// Its type.
+    /// The type of what is at `location`.
     pub ty: TypeId,
     /// Where its value is.
     pub location: Location,
+    /// The D library's type that D code sees instead, as D writes it (`psinfo_t *`): the value is translated to it. Empty where
+    /// D code sees the value itself.
+    pub translated: String,
 }
 
 /// What a provider tells about a probe: the program type that serves it, and its arguments as data.

@@ -112,7 +112,7 @@ impl Provider for Sdt {
         for (field, ty) in format.fields.iter().zip(field_types(sys, &format.fields, Space::Kernel, into)) {
             let (ty, location) = argument(field, ty, into);
             signature.raw.push(location.clone());
-            signature.args.push(Arg { name: field.name.clone(), ty, location });
+            signature.args.push(Arg { name: field.name.clone(), ty, location, translated: String::new() });
         }
         signature.raw.truncate(10);
         if !typed {

@@ -168,7 +168,8 @@ impl Provider for Syscall {
             signature.errno = Some(result);
             if typed {
                 let ty = types.int(8, true);
-                let arg = |name: &str| Arg { name: name.to_owned(), ty, location: ctx_number(1) };
+                let arg =
+                    |name: &str| Arg { name: name.to_owned(), ty, location: ctx_number(1), translated: String::new() };
                 signature.args = vec![arg("ret"), arg("ret")];
             }
             return Ok(signature);
@@ -252,13 +253,18 @@ fn native_args(sys: &System, function: &str, raw: &[Location], types: &mut TypeT
                 }
                 _ => raw.clone(),
             };
-            Arg { name: field.name, ty, location }
+            Arg { name: field.name, ty, location, translated: String::new() }
         })
         .collect()
 }
 
 fn untyped_args(raw: &[Location], ty: probity_ir::TypeId) -> Vec<Arg> {
-    let arg = |(n, location): (usize, &Location)| Arg { name: format!("arg{n}"), ty, location: location.clone() };
+    let arg = |(n, location): (usize, &Location)| Arg {
+        name: format!("arg{n}"),
+        ty,
+        location: location.clone(),
+        translated: String::new(),
+    };
     raw.iter().enumerate().map(arg).collect()
 }
 

@@ -32,7 +32,7 @@ fn ctx(n: u32) -> Location {
 }
 
 fn arg(name: &str, ty: TypeId, location: Location) -> Arg {
-    Arg { name: name.into(), ty, location }
+    Arg { name: name.into(), ty, location, translated: String::new() }
 }
 
 impl Env for World {

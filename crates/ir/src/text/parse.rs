@@ -100,7 +100,9 @@ pub fn parse_signature(text: &str) -> Result<Signature> {
             "raw" => signature.raw.push(location(&mut part)?),
             "arg" => {
                 let (name, ty) = (part.string()?, TypeId(part.id("ty")?));
-                signature.args.push(Arg { name, ty, location: location(&mut part)? });
+                let location = location(&mut part)?;
+                let translated = if part.peek().is_some() { part.string()? } else { String::new() };
+                signature.args.push(Arg { name, ty, location, translated });
             }
             "errno" => signature.errno = Some(location(&mut part)?),
             "caller" => signature.caller = Some(location(&mut part)?),

@@ -97,7 +97,12 @@ pub fn print_signature(signature: &Signature) -> String {
     ];
     items.extend(signature.raw.iter().map(|l| list!["raw", location(l)]));
     for arg in &signature.args {
-        items.push(list!["arg", Node::text(&arg.name), format!("ty{}", arg.ty.0), location(&arg.location)]);
+        let mut parts =
+            vec!["arg".into(), Node::text(&arg.name), format!("ty{}", arg.ty.0).into(), location(&arg.location)];
+        if !arg.translated.is_empty() {
+            parts.push(Node::text(&arg.translated));
+        }
+        items.push(Node::list(parts));
     }
     let named = [("errno", &signature.errno), ("caller", &signature.caller), ("ucaller", &signature.ucaller)];
     for (name, value) in named {

@@ -307,7 +307,12 @@ impl Rng {
             selector: self.selector(),
             index: self.below(900),
             raw: self.list(4, |r| r.location(2)),
-            args: self.list(3, |r| Arg { name: r.text(), ty: TypeId(r.below(99)), location: r.location(3) }),
+            args: self.list(3, |r| Arg {
+                name: r.text(),
+                ty: TypeId(r.below(99)),
+                location: r.location(3),
+                translated: r.text(),
+            }),
             errno: self.option(|r| r.location(2)),
             caller: self.option(|r| r.location(2)),
             ucaller: self.option(|r| r.location(2)),
