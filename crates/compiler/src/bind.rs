@@ -3,7 +3,7 @@
 
 use crate::env::{Env, EnvError};
 use crate::expand::Expanded;
-use probity_ir::{Phase, Probe, ProbeDesc, ProgKind, Selector, Signature, TypeTable};
+use probity_ir::{Phase, Probe, ProbeDesc, ProgKind, Selector, Signature, Test, TypeTable};
 use probity_syntax::ast::{self, Expr, ExprKind, Item, ProbeSpec, ProbeSpecKind};
 use probity_syntax::{Diagnostic, tags};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -362,13 +362,16 @@ pub struct BoundUnit {
     pub probes: Vec<usize>,
 }
 
+/// What probes of one program have in common; the last is the only probe, where there can be no other.
+type UnitKey = (ProgKind, Phase, String, Selector, Option<Test>, Option<usize>);
+
 /// Groups probes that one program can serve, and gives each its index there.
 fn group_units(bound: &mut Bound) {
-    let mut index: HashMap<(ProgKind, Phase, String, Selector, Option<usize>), usize> = HashMap::new();
+    let mut index: HashMap<UnitKey, usize> = HashMap::new();
     for at in 0..bound.probes.len() {
         let s = &bound.probes[at].signature;
         let alone = matches!(s.selector, Selector::One).then_some(at);
-        let key = (s.prog.clone(), s.phase, s.group.clone(), s.selector.clone(), alone);
+        let key = (s.prog.clone(), s.phase, s.group.clone(), s.selector.clone(), s.when.clone(), alone);
         let next = bound.units.len();
         let unit = *index.entry(key).or_insert(next);
         if unit == next {

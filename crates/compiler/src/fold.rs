@@ -84,6 +84,8 @@ pub fn loc_may_fault(loc: &Location) -> bool {
         Location::Btf { base, .. } | Location::Narrow { of: base, .. } | Location::Address { base, .. } => {
             loc_may_fault(base)
         }
+        // Lowering has made operators of these.
+        Location::Masked { .. } | Location::Case { .. } => true,
         Location::Ctx { .. }
         | Location::Pc { .. }
         | Location::Value(_)

@@ -83,6 +83,40 @@ pub enum Location {
         /// Byte offset in the context.
         offset: u32,
     },
+    /// The bits of another value that are set in `mask`. In signatures only: lowering makes operators of it.
+    Masked {
+        /// The value.
+        of: Box<Location>,
+        /// The bits that are kept.
+        mask: i64,
+    },
+    /// One value or another. In signatures only, as [`Location::Masked`].
+    Case {
+        /// Which.
+        test: Box<Test>,
+        /// The value where it holds.
+        then: Box<Location>,
+        /// The value where it does not.
+        otherwise: Box<Location>,
+    },
     /// Not available, and why.
     None(String),
+}
+
+/// A condition on values of a firing's context. An unreadable value is a fault of the clause that asks.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Test {
+    /// Whether the value, signed, is neither below `low` nor above `high`.
+    Within {
+        /// The value.
+        value: Location,
+        /// The least that passes.
+        low: i64,
+        /// The greatest that passes.
+        high: i64,
+    },
+    /// Whether all hold; the later ones are looked at only if the earlier hold.
+    All(Vec<Test>),
+    /// Whether any holds; the later ones are looked at only if no earlier one holds.
+    Any(Vec<Test>),
 }

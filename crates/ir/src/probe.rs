@@ -1,6 +1,6 @@
 //! Probes: their names, their arguments, and how a running program learns which of them fired.
 
-use crate::location::Location;
+use crate::location::{Location, Test};
 use crate::program::Phase;
 use crate::types::TypeId;
 use std::fmt;
@@ -93,7 +93,7 @@ pub struct Arg {
     /// Where its value is.
     pub location: Location,
     /// The D library's type that D code sees instead, as D writes it (`psinfo_t *`): the value is translated to it. Empty where
-    /// D code sees the value itself.
+    /// D code sees the value itself. `string` is the C string that `ty`, a pointer, points to, in that pointer's memory.
     pub translated: String,
 }
 
@@ -108,6 +108,9 @@ pub struct Signature {
     pub group: String,
     /// How the program learns which probe fired.
     pub selector: Selector,
+    /// The condition under which the event is this probe's, evaluated before a clause's predicate; none if it always is.
+    /// Probes with a condition share their program with probes of the same condition only.
+    pub when: Option<Test>,
     /// The index of this probe under `Selector::Syscall`; 0 otherwise.
     pub index: u32,
     /// `arg0`, `arg1`, …: untyped, 64 bits. [`Location::None`] gives the reason why there is none.

@@ -44,6 +44,7 @@ pub fn bare(prog: ProgKind, group: String, selector: Selector) -> Signature {
         phase: Phase::Run,
         group,
         selector,
+        when: None,
         index: 0,
         raw: Vec::new(),
         args: Vec::new(),

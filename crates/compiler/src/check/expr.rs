@@ -621,6 +621,9 @@ impl<'a> Checker<'a> {
         }
         let ty = arg.ty;
         let n = n as u32;
+        if !arg.translated.is_empty() {
+            return self.translated(TExpr { kind: TKind::Arg(n), ty, span }, &arg.translated, span);
+        }
         let space = space_of_location(&arg.location);
         match self.class_complete(ty) {
             Class::Int(..) | Class::Pointer(..) => Ok(TExpr { kind: TKind::Arg(n), ty, span }),

@@ -13,6 +13,7 @@ mod member;
 mod names;
 mod ops;
 mod quant;
+mod translated;
 pub mod tree;
 
 use crate::bind::{Bound, BoundClause, BoundProbe, Mentions};
@@ -209,7 +210,7 @@ pub fn check(
 }
 
 /// What a variant's code depends on: equal keys, equal code.
-type VariantKey = (usize, Vec<Option<Location>>, Vec<Option<(TypeId, Location)>>);
+type VariantKey = (usize, Vec<Option<Location>>, Vec<Option<(TypeId, String, Location)>>);
 
 fn variant_key(probe: &BoundProbe, mentions: &Mentions) -> VariantKey {
     let s = &probe.signature;
@@ -219,7 +220,7 @@ fn variant_key(probe: &BoundProbe, mentions: &Mentions) -> VariantKey {
     let whole = s.args.len() as u64;
     let count = if mentions.any_arg { whole } else { 0 };
     let args = (0..count).chain(mentions.args.iter().copied());
-    let args = args.map(|n| s.args.get(n as usize).map(|a| (a.ty, a.location.clone())));
+    let args = args.map(|n| s.args.get(n as usize).map(|a| (a.ty, a.translated.clone(), a.location.clone())));
     (probe.unit, raw.chain(others).collect(), args.collect())
 }
 

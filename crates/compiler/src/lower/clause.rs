@@ -72,8 +72,9 @@ pub(super) fn lower_clause<'a>(cx: Context<'a>, variant: &Variant, program: &'a 
         line: 0,
     };
     // A predicate with side effects becomes a branch around the body, where statements can stand before it.
+    let when = cx.signature.when.as_ref().map(|when| c.test(when));
     let effects = variant.predicate.as_ref().is_some_and(TExpr::has_effect);
-    let mut predicate = None;
+    let mut predicate = when;
     if let Some(p) = &variant.predicate {
         if effects {
             c.mark(p.span);
@@ -84,7 +85,11 @@ pub(super) fn lower_clause<'a>(cx: Context<'a>, variant: &Variant, program: &'a 
             let then = c.blocks.pop().unwrap_or_default();
             c.push(Stmt::If { cond, then, otherwise: Vec::new() });
         } else {
-            predicate = Some(c.expr(p));
+            let asked = c.expr(p);
+            predicate = Some(match when {
+                Some(when) => c.add(Expr::And(when, asked)),
+                None => asked,
+            });
         }
     }
     if !effects {

@@ -112,20 +112,20 @@ impl ClauseLower<'_> {
                 self.add(Expr::Str(bytes[..end].to_vec()))
             }
             TKind::RawArg(n) => match self.cx.signature.raw.get(*n as usize).cloned() {
-                Some(place) => self.add(Expr::Loc(place)),
+                Some(place) => self.place(&place),
                 None => self.constant(0),
             },
             TKind::Arg(n) => match self.cx.signature.args.get(*n as usize).map(|a| a.location.clone()) {
-                Some(place) => self.add(Expr::Loc(place)),
+                Some(place) => self.place(&place),
                 None => self.constant(0),
             },
             TKind::Errno => self.errno(),
             TKind::Caller => match self.cx.signature.caller.clone() {
-                Some(place) => self.add(Expr::Loc(place)),
+                Some(place) => self.place(&place),
                 None => self.add(Expr::Builtin(Builtin::Caller)),
             },
             TKind::Ucaller => match self.cx.signature.ucaller.clone() {
-                Some(place) => self.add(Expr::Loc(place)),
+                Some(place) => self.place(&place),
                 None => self.add(Expr::Builtin(Builtin::Ucaller)),
             },
             TKind::Ppid(parent, tgid) => {
@@ -240,7 +240,7 @@ impl ClauseLower<'_> {
     fn errno(&mut self) -> ExprId {
         let Some(place) = self.cx.signature.errno.clone() else { return self.constant(0) };
         // -4095 … -1, in one unsigned comparison.
-        let value = self.add(Expr::Loc(place));
+        let value = self.place(&place);
         let limit = self.constant(-4096);
         let failed = self.add(Expr::Bin(BinOp::LtU, limit, value));
         let negated = self.add(Expr::Un(UnOp::Neg, value));

@@ -3,6 +3,7 @@
 
 mod clause;
 mod expr;
+mod place;
 mod shape;
 
 use crate::bind::Bound;

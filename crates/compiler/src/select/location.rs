@@ -89,6 +89,10 @@ impl Select<'_> {
                 self.b.mark_pointer(v);
                 v
             }
+            Location::Masked { .. } | Location::Case { .. } => {
+                self.fail("a computed location was not lowered".to_owned());
+                self.b.imm(0)
+            }
             Location::None(why) => {
                 self.fail(format!("a value is not available: {why}"));
                 self.b.imm(0)

@@ -70,6 +70,7 @@ impl Env for World {
             phase: Phase::Run,
             group: d.provider.clone(),
             selector: Selector::Cookie,
+            when: None,
             index: 0,
             raw: Vec::new(),
             args: Vec::new(),

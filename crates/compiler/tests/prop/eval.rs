@@ -592,6 +592,7 @@ impl Run<'_> {
                 (CTX_ADDR + (word & 0xffff)) as i64
             }
             Location::CtxAddress { offset } => (CTX_ADDR + u64::from(*offset)) as i64,
+            Location::Masked { .. } | Location::Case { .. } => panic!("lowering leaves none of these"),
             Location::None(_) => 0,
         })
     }

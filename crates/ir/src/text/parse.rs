@@ -5,7 +5,7 @@ use super::print::{BIN_OPS, BUILTINS, PARTS, PHASES, SCOPES, SPACES, STR_OPS, UN
 use crate::{
     Action, Agg, AggFunc, AggId, Arg, Array, ArrayId, Clause, ClauseCode, ClauseId, Conversion, Ctx, Expr, ExprId,
     FieldId, Format, IntKind, Location, Operand, Piece, Probe, ProbeDesc, ProgKind, Program, Record, RecordId,
-    RingKind, Selector, Show, Signature, Stmt, TempId, TypeId, Unit, UnitId, Val, Var, VarId,
+    RingKind, Selector, Show, Signature, Stmt, TempId, Test, TypeId, Unit, UnitId, Val, Var, VarId,
 };
 
 type Result<T> = std::result::Result<T, ParseError>;
@@ -88,6 +88,7 @@ pub fn parse_signature(text: &str) -> Result<Signature> {
         group: items.string()?,
         selector: selector(&mut items)?,
         index: items.number()?,
+        when: None,
         raw: Vec::new(),
         args: Vec::new(),
         errno: None,
@@ -104,6 +105,7 @@ pub fn parse_signature(text: &str) -> Result<Signature> {
                 let translated = if part.peek().is_some() { part.string()? } else { String::new() };
                 signature.args.push(Arg { name, ty, location, translated });
             }
+            "when" => signature.when = Some(test(&mut part)?),
             "errno" => signature.errno = Some(location(&mut part)?),
             "caller" => signature.caller = Some(location(&mut part)?),
             "ucaller" => signature.ucaller = Some(location(&mut part)?),
@@ -498,8 +500,26 @@ fn location(items: &mut Items<'_>) -> Result<Location> {
         "address" => Location::Address { base: inner(&mut items)?, offset: items.number()? },
         "data-loc" => Location::DataLoc { offset: items.number()? },
         "ctx-address" => Location::CtxAddress { offset: items.number()? },
+        "masked" => Location::Masked { of: inner(&mut items)?, mask: items.number()? },
+        "case" => Location::Case {
+            test: Box::new(test(&mut items)?),
+            then: inner(&mut items)?,
+            otherwise: inner(&mut items)?,
+        },
         "none" => Location::None(items.string()?),
         other => return items.error(format!("`{other}` is no location")),
+    };
+    items.end()?;
+    Ok(found)
+}
+
+fn test(items: &mut Items<'_>) -> Result<Test> {
+    let mut items = items.list()?;
+    let found = match items.atom()? {
+        "within" => Test::Within { value: location(&mut items)?, low: items.number()?, high: items.number()? },
+        "all" => return Ok(Test::All(items.rest(test)?)),
+        "any" => return Ok(Test::Any(items.rest(test)?)),
+        other => return items.error(format!("`{other}` is no test")),
     };
     items.end()?;
     Ok(found)

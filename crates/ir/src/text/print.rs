@@ -4,7 +4,7 @@ use super::node::Node;
 use crate::{
     Action, Agg, AggFunc, Array, BinOp, Builtin, ClauseCode, Conversion, Ctx, Expr, ExprId, Format, IntKind, Location,
     Operand, Phase, Piece, ProbeDesc, ProbePart, ProgKind, Program, Record, RingKind, Scope, Selector, Show, Signature,
-    Space, Stmt, StrOp, UnOp, Unit, Val, Var,
+    Space, Stmt, StrOp, Test, UnOp, Unit, Val, Var,
 };
 
 macro_rules! list {
@@ -104,6 +104,7 @@ pub fn print_signature(signature: &Signature) -> String {
         }
         items.push(Node::list(parts));
     }
+    items.extend(signature.when.iter().map(|when| list!["when", test(when)]));
     let named = [("errno", &signature.errno), ("caller", &signature.caller), ("ucaller", &signature.ucaller)];
     for (name, value) in named {
         items.extend(value.iter().map(|l| list![name, location(l)]));
@@ -396,7 +397,22 @@ fn location(location: &Location) -> Node {
         Location::Address { base, offset } => list!["address", self::location(base), *offset],
         Location::DataLoc { offset } => list!["data-loc", *offset],
         Location::CtxAddress { offset } => list!["ctx-address", *offset],
+        Location::Masked { of, mask } => list!["masked", self::location(of), *mask],
+        Location::Case { test, then, otherwise } => {
+            list!["case", self::test(test), self::location(then), self::location(otherwise)]
+        }
         Location::None(reason) => list!["none", Node::text(reason)],
+    }
+}
+
+fn test(test: &Test) -> Node {
+    let all = |word: &str, tests: &[Test]| {
+        Node::list(std::iter::once(Node::from(word)).chain(tests.iter().map(self::test)).collect())
+    };
+    match test {
+        Test::Within { value, low, high } => list!["within", location(value), *low, *high],
+        Test::All(tests) => all("all", tests),
+        Test::Any(tests) => all("any", tests),
     }
 }
 

@@ -65,7 +65,7 @@ impl Rng {
     fn location(&mut self, depth: u32) -> Location {
         let (offset, size, signed) = (self.below(5000), self.size(), self.flip());
         let far = self.next() as i64;
-        match self.below(if depth == 0 { 6 } else { 11 }) {
+        match self.below(if depth == 0 { 6 } else { 13 }) {
             0 => Location::Value(far),
             1 => Location::Ctx { offset, size, signed },
             2 => Location::Reg { dwarf: offset as u16 },
@@ -82,8 +82,23 @@ impl Rng {
             7 => Location::Btf { base: Box::new(self.location(depth - 1)), offset, size, signed },
             8 => Location::Narrow { of: Box::new(self.location(depth - 1)), size, signed },
             9 => Location::Address { base: Box::new(self.location(depth - 1)), offset: far },
+            10 => Location::Masked { of: Box::new(self.location(depth - 1)), mask: far },
+            11 => Location::Case {
+                test: Box::new(self.test(depth - 1)),
+                then: Box::new(self.location(depth - 1)),
+                otherwise: Box::new(self.location(depth - 1)),
+            },
             _ if self.flip() => Location::DataLoc { offset },
             _ => Location::CtxAddress { offset },
+        }
+    }
+
+    fn test(&mut self, depth: u32) -> Test {
+        let (low, high) = (self.next() as i64, self.next() as i64);
+        match self.below(if depth == 0 { 1 } else { 3 }) {
+            0 => Test::Within { value: self.location(depth), low, high },
+            1 => Test::All(self.list(3, |r| r.test(depth - 1))),
+            _ => Test::Any(self.list(3, |r| r.test(depth - 1))),
         }
     }
 
@@ -306,6 +321,7 @@ impl Rng {
             group: self.text(),
             selector: self.selector(),
             index: self.below(900),
+            when: self.option(|r| r.test(2)),
             raw: self.list(4, |r| r.location(2)),
             args: self.list(3, |r| Arg {
                 name: r.text(),
