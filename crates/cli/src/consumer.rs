@@ -28,6 +28,7 @@ pub fn open(args: &Args, options: &Options) -> Result<Printer> {
     style.quiet = options.quiet;
     style.flowindent = options.flowindent;
     style.rawbytes = options.rawbytes;
+    style.printsize = options.printsize;
     style.droptags = options.droptags;
     style.crossing = probity::crossing_providers();
     style.sort = Sort {

@@ -15,6 +15,11 @@ pub enum Show {
         /// How it is written.
         kind: IntKind,
     },
+    /// A floating-point number: its bits in the low `size` bytes of an integer.
+    Float {
+        /// Size in bytes: 4 or 8.
+        size: u8,
+    },
     /// A pointer, written in hexadecimal.
     Pointer,
     /// A string.
@@ -115,6 +120,22 @@ pub enum Action {
         format: Option<Format>,
         /// The aggregations.
         aggs: Vec<AggId>,
+    },
+    /// `print(e)`: a value with its type and all its members.
+    Print {
+        /// The address it was found at, where `e` is a pointer.
+        addr: Option<Operand>,
+        /// The value: an integer that holds it, a string, or its bytes.
+        value: Operand,
+        /// Its type.
+        ty: TypeId,
+    },
+    /// `tracemem(addr, n[, size])`: bytes in hexadecimal.
+    Tracemem {
+        /// The bytes.
+        data: Operand,
+        /// How many of them are to be shown, where that is decided at run time; not negative and less than `n`, else all.
+        size: Option<Operand>,
     },
     /// `exit(status)`.
     Exit(Operand),

@@ -107,6 +107,18 @@ impl Fields<'_> {
                 Item::Printf(operands.iter().map(|o| self.value(o)).collect::<Result<_, _>>()?)
             }
             Action::Printa { aggs, .. } => Item::Printa(aggs.clone()),
+            Action::Print { addr, value, ty: _ } => {
+                let addr = addr.as_ref().map(|a| self.value(a)).transpose()?.map(|a| a.int() as u64);
+                Item::Print { addr, bytes: raw(&self.value(value)?) }
+            }
+            Action::Tracemem { data, size } => {
+                let mut bytes = raw(&self.value(data)?);
+                if let Some(size) = size {
+                    let size = self.value(size)?.int();
+                    bytes.truncate(usize::try_from(size).unwrap_or(usize::MAX));
+                }
+                Item::Tracemem(bytes)
+            }
             Action::Exit(status) => Item::Exit(self.value(status)?.int() as i32),
             Action::Clear(agg) => Item::Clear(*agg),
             Action::Trunc(agg, count) => {
@@ -151,6 +163,8 @@ pub(crate) fn member(
                     kind: (*kind).into(),
                 },
                 Show::Pointer => Value::Pointer(raw),
+                Show::Float { size: 4 } => Value::Float { bits: f64::from(f32::from_bits(raw as u32)).to_bits(), size: 4 },
+                Show::Float { size } => Value::Float { bits: raw, size: *size },
                 Show::ProbePart(which) => Value::Text(part(*which, raw).unwrap_or_else(|| "<unknown>".into())),
                 Show::String | Show::Bytes { .. } => Value::Bytes(raw.to_ne_bytes().to_vec()),
             });
@@ -165,6 +179,17 @@ pub(crate) fn member(
         return Some(Value::Str { bytes: raw[..end].to_vec(), truncated });
     }
     Some(Value::Bytes(raw.to_vec()))
+}
+
+/// The bytes that a value has in memory.
+pub(crate) fn raw(value: &Value) -> Vec<u8> {
+    match value {
+        Value::Int { value, size, .. } => value.to_le_bytes()[..usize::from(*size).min(8)].to_vec(),
+        Value::Pointer(p) => p.to_le_bytes().to_vec(),
+        Value::Float { bits, size: 4 } => (f64::from_bits(*bits) as f32).to_le_bytes().to_vec(),
+        Value::Float { bits, .. } => bits.to_le_bytes().to_vec(),
+        other => other.bytes().unwrap_or(&[]).to_vec(),
+    }
 }
 
 /// The text of a part of a probe's description.

@@ -18,6 +18,13 @@ pub enum Value {
     },
     /// A pointer.
     Pointer(u64),
+    /// A floating-point number, by the bits of an `f64`; `size` is that of its own type.
+    Float {
+        /// `f64::to_bits` of its value, which a `float` has exactly too.
+        bits: u64,
+        /// 4 or 8.
+        size: u8,
+    },
     /// A string without its NUL.
     Str {
         /// Its bytes.
@@ -67,13 +74,39 @@ impl Value {
         match self {
             Value::Str { bytes, .. } | Value::Bytes(bytes) => Some(bytes),
             Value::Text(text) => Some(text.as_bytes()),
-            Value::Int { .. } | Value::Pointer(_) => None,
+            Value::Int { .. } | Value::Pointer(_) | Value::Float { .. } => None,
         }
     }
 
     /// Whether part of the value may have been cut off.
     pub fn truncated(&self) -> bool {
         matches!(self, Value::Str { truncated: true, .. })
+    }
+}
+
+/// The floating-point number that 4, 8 or 16 bytes hold; of 16 those of x86's 80-bit format, rounded to 64 bits.
+pub fn float_of(bytes: &[u8]) -> Option<f64> {
+    match bytes.len() {
+        4 => Some(f32::from_le_bytes(bytes.try_into().ok()?).into()),
+        8 => Some(f64::from_le_bytes(bytes.try_into().ok()?)),
+        // Other machines have another format of this size.
+        16 if cfg!(target_arch = "x86_64") => {
+            let mantissa = u64::from_le_bytes(bytes[..8].try_into().ok()?);
+            let top = u16::from_le_bytes(bytes[8..10].try_into().ok()?);
+            let exponent = i32::from(top & 0x7fff);
+            let magnitude = match exponent {
+                0x7fff if mantissa << 1 == 0 => f64::INFINITY,
+                0x7fff => f64::NAN,
+                // Twice, so that no power of two on the way is out of range.
+                _ => {
+                    let power = exponent - 16_383 - 63;
+                    let half = power / 2;
+                    mantissa as f64 * f64::powi(2.0, half) * f64::powi(2.0, power - half)
+                }
+            };
+            Some(if top & 0x8000 == 0 { magnitude } else { -magnitude })
+        }
+        _ => None,
     }
 }
 
@@ -103,6 +136,15 @@ pub enum Item {
     Printf(Vec<Value>),
     /// `printa([format,] @a…)`
     Printa(Vec<AggId>),
+    /// `print(e)`: the value's bytes, and its address where `e` is a pointer. The type stands in the action.
+    Print {
+        /// Where it was found.
+        addr: Option<u64>,
+        /// The bytes, as many as the type has.
+        bytes: Vec<u8>,
+    },
+    /// `tracemem(addr, n[, size])`: the bytes to be shown.
+    Tracemem(Vec<u8>),
     /// `exit(status)`
     Exit(i32),
     /// `clear(@a)`

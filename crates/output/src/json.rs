@@ -3,7 +3,10 @@
 //! Every object has `type`:
 //!
 //! - `record`: `time` (ns, monotonic), `cpu`, `probe` {`id`, `provider`, `module`, `function`, `name`}, `clause` (line of the
-//!   source), `items`: `{"action":"trace","value":V}`, `{"action":"printf","text":S,"args":[V…]}`, `{"action":"default"}`
+//!   source), `items`: `{"action":"trace","value":V}`, `{"action":"printf","text":S,"args":[V…]}`, `{"action":"default"}`,
+//!   `{"action":"tracemem","value":{"bytes":"hex"}}`, and `{"action":"print","ctype":"struct s","value":P}` with `"address":"0x…"` for what
+//!   a pointer points to and `"truncated":true` beyond `printsize`. P is an object with the members' names, an array, a string for characters,
+//!   an enumerator's name, `"0x…"` for a pointer, or a number
 //! - `aggregation`: `name`, `function`, `normal` when not 1, `entries` in order: `key` (array of V), and `value` (a number, `null`
 //!   where there is none) or `buckets` (`[{"lo","hi","count"}…]`, those that are not empty; `null` is no bound), and `cpus` with `aggpercpu`
 //! - `drops`: `cause`, `tag`, `cpu` (`null` for all together), `count`, `message`
@@ -22,6 +25,7 @@ use crate::order;
 use crate::printf::{self, Surroundings};
 use crate::render::{Renderer, Style, apply};
 use crate::stats;
+use crate::typed;
 use probity_ir::{Action, AggFunc, AggId};
 use serde_json::{Value as J, json};
 use std::fmt::Write as _;
@@ -53,6 +57,18 @@ impl Json {
                     let args: Vec<J> = operands.iter().map(value_json).collect();
                     items.push(json!({"action": "printf", "text": text_json(&text), "args": args}));
                 }
+                (Item::Print { addr, bytes }, Action::Print { ty, .. }) => {
+                    let value = typed::json(cx.types, *ty, bytes, self.style.printsize);
+                    let mut item = json!({"action": "print", "ctype": typed::type_name(cx.types, *ty), "value": value});
+                    if let Some(addr) = addr {
+                        item["address"] = format!("0x{addr:x}").into();
+                    }
+                    if bytes.len() as u64 > self.style.printsize {
+                        item["truncated"] = true.into();
+                    }
+                    items.push(item);
+                }
+                (Item::Tracemem(bytes), _) => items.push(json!({"action": "tracemem", "value": hex(bytes)})),
                 (Item::Default, _) => items.push(json!({"action": "default"})),
                 (Item::Printa(list), _) => {
                     self.record_line(cx, record, &mut items, out)?;
@@ -217,6 +233,7 @@ fn value_json(value: &Value) -> J {
         Value::Int { value, signed: true, .. } => (*value).into(),
         Value::Int { value, .. } => (*value as u64).into(),
         Value::Pointer(p) => format!("0x{p:x}").into(),
+        Value::Float { bits, .. } => typed::float_json(f64::from_bits(*bits)),
         Value::Str { bytes, truncated: true } => json!({"text": text_json(bytes), "truncated": true}),
         Value::Str { bytes, .. } => text_json(bytes),
         Value::Bytes(bytes) => hex(bytes),
@@ -224,7 +241,7 @@ fn value_json(value: &Value) -> J {
     }
 }
 
-fn text_json(bytes: &[u8]) -> J {
+pub(crate) fn text_json(bytes: &[u8]) -> J {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.into(),
         Err(_) => hex(bytes),

@@ -20,6 +20,7 @@ pub mod printf;
 pub mod render;
 pub mod stats;
 pub mod text;
+pub mod typed;
 
 pub use agg::{Aggregations, Entry, Store, Table};
 pub use decode::{DecodeError, decode};
@@ -38,6 +39,8 @@ pub struct Context<'a> {
     pub program: &'a probity_ir::Program,
     /// Its bytes.
     pub layout: &'a probity_ir::Layout,
+    /// Its types.
+    pub types: &'a probity_ir::TypeTable,
     /// [`Plan::new`] of the program.
     pub plan: &'a Plan,
     /// Names of addresses, local time.

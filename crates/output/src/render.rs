@@ -19,6 +19,8 @@ pub struct Style {
     pub anonymous: bool,
     /// `rawbytes`: strings in hexadecimal too.
     pub rawbytes: bool,
+    /// `printsize`: how many bytes of a value `print` shows.
+    pub printsize: u64,
     /// `droptags`: drops with their tags.
     pub droptags: bool,
     /// The word that messages start with: `dtrace` or `probity`.
@@ -37,6 +39,7 @@ impl Default for Style {
             dropin: false,
             anonymous: false,
             rawbytes: false,
+            printsize: 8192,
             droptags: false,
             prefix: "probity".into(),
             crossing: Vec::new(),

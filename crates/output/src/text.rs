@@ -2,6 +2,7 @@
 
 use crate::Context;
 use crate::agg::{Aggregations, Entry, Table};
+use crate::decode::raw;
 use crate::drops;
 use crate::event::{Event, Item, ProbeRef, Record, Value};
 use crate::histogram;
@@ -9,6 +10,7 @@ use crate::order;
 use crate::printf::{self, AggValue, CUT, Surroundings};
 use crate::render::{Renderer, Style, apply};
 use crate::stats;
+use crate::typed::{self, Look};
 use probity_ir::{Action, AggFunc, AggId, ClauseId, Drop, Format, Probe};
 use std::io::{self, Write};
 
@@ -62,6 +64,10 @@ impl Text {
                 (Item::Printa(list), Action::Printa { format, .. }) => {
                     self.printa(cx, format.as_ref(), list, aggs, buf);
                 }
+                (Item::Print { addr, bytes }, Action::Print { ty, .. }) => {
+                    typed::text(cx.types, *ty, bytes, *addr, Look::of(&self.style), buf);
+                }
+                (Item::Tracemem(bytes), _) => raw_bytes(bytes, buf),
                 (item, _) => apply(item, aggs),
             }
         }
@@ -153,6 +159,10 @@ impl Text {
             Value::Pointer(p) => {
                 put(buf, format_args!("{:>width$}", format!("0x{p:x}"), width = if quiet { 0 } else { 21 }));
             }
+            Value::Float { bits, .. } => {
+                let text = f64::from_bits(*bits).to_string();
+                put(buf, format_args!("{text:>width$}", width = if quiet { 0 } else { 20 }));
+            }
             Value::Bytes(bytes) if printable(bytes) => {
                 let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
                 self.trace(&Value::Str { bytes: bytes[..end].to_vec(), truncated: false }, buf);
@@ -241,6 +251,9 @@ impl Text {
                 }
                 Value::Pointer(p) if dropin => put(buf, format_args!(" {:>16}", *p as i64)),
                 Value::Pointer(p) => put(buf, format_args!(" {:>16}", format!("0x{p:x}"))),
+                Value::Float { bits, .. } => {
+                    put(buf, format_args!(" {:>16}", f64::from_bits(*bits).to_string()));
+                }
                 Value::Bytes(bytes) if !self.style.rawbytes && printable(bytes) => {
                     let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
                     buf.extend_from_slice(b"  ");
@@ -364,15 +377,6 @@ fn agg_value<'a>(table: &Table, entry: Option<&'a Entry>) -> AggValue<'a> {
 fn put(buf: &mut Vec<u8>, args: std::fmt::Arguments) {
     // Writing to a vector cannot fail.
     let _ = buf.write_fmt(args);
-}
-
-/// The bytes of any value, for `rawbytes`.
-fn raw(value: &Value) -> Vec<u8> {
-    match value {
-        Value::Int { value, size, .. } => value.to_le_bytes()[..usize::from(*size).min(8)].to_vec(),
-        Value::Pointer(p) => p.to_le_bytes().to_vec(),
-        other => other.bytes().unwrap_or(&[]).to_vec(),
-    }
 }
 
 /// Whether DTrace takes bytes for a string: printable characters, then nothing but NULs.

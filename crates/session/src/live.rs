@@ -154,6 +154,7 @@ impl Session<'_> {
         Context {
             program: &self.compiled.program,
             layout: &self.compiled.layout,
+            types: &self.compiled.types,
             plan: &self.plan,
             symbols: self.symbols,
         }
@@ -256,7 +257,8 @@ impl Session<'_> {
     pub fn aggregations(&mut self) -> Result<(Context<'_>, &mut Aggregations), Error> {
         let all: Vec<AggId> = (0..self.compiled.program.aggs.len() as u32).map(AggId).collect();
         let (compiled, plan, symbols) = (self.compiled, &self.plan, self.symbols);
-        let cx = Context { program: &compiled.program, layout: &compiled.layout, plan, symbols };
+        let (program, layout, types) = (&compiled.program, &compiled.layout, &compiled.types);
+        let cx = Context { program, layout, types, plan, symbols };
         all.into_iter().try_for_each(|agg| self.aggs.bind(cx, &self.state).fresh(agg))?;
         Ok((cx, &mut self.aggs.values))
     }
@@ -265,7 +267,8 @@ impl Session<'_> {
     fn drain(&mut self, consumer: &mut dyn Consumer, until: Option<u64>) -> Result<(), Error> {
         let mut failure = None;
         let Session { merge, compiled, plan, symbols, aggs, state, exit, loaded, .. } = self;
-        let cx = Context { program: &compiled.program, layout: &compiled.layout, plan, symbols: *symbols };
+        let (program, layout, types) = (&compiled.program, &compiled.layout, &compiled.types);
+        let cx = Context { program, layout, types, plan, symbols: *symbols };
         let errors: Vec<&Prog> = (compiled.program.units.iter().zip(&compiled.layout.progs))
             .filter(|(unit, _)| unit.phase == Phase::Always)
             .map(|(_, &prog)| &loaded.progs[prog as usize])
@@ -320,7 +323,8 @@ impl Session<'_> {
 
     fn tell(&mut self, consumer: &mut dyn Consumer, event: &Event) -> Result<(), Error> {
         let (program, layout) = (&self.compiled.program, &self.compiled.layout);
-        let cx = Context { program, layout, plan: &self.plan, symbols: self.symbols };
+        let types = &self.compiled.types;
+        let cx = Context { program, layout, types, plan: &self.plan, symbols: self.symbols };
         consumer.event(&cx, event, &mut self.aggs.values)
     }
 

@@ -53,6 +53,8 @@ impl Checker<'_> {
             "trace" => self.trace(first),
             "printf" => self.printf(first, rest, span),
             "printa" => self.printa(args, span),
+            "print" => self.print(first),
+            "tracemem" => self.tracemem(args),
             "exit" => {
                 self.no_aggregation_or_action(first, "exit", 0)?;
                 let e = self.expr(first)?;

@@ -12,6 +12,7 @@ mod expr;
 mod member;
 mod names;
 mod ops;
+mod print;
 mod quant;
 mod translated;
 pub mod tree;

@@ -37,6 +37,8 @@ pub(super) static FUNCTIONS: &[Func] = &[
     f("trace", FuncKind::Action, 1, 1),
     f("printf", FuncKind::Action, 1, MANY),
     f("printa", FuncKind::Action, 1, MANY),
+    f("print", FuncKind::Action, 1, 1),
+    f("tracemem", FuncKind::Action, 2, 3),
     f("exit", FuncKind::Action, 1, 1),
     f("clear", FuncKind::Action, 1, 1),
     f("trunc", FuncKind::Action, 1, 2),
@@ -64,9 +66,9 @@ const MISSING: &[&str] = &[
     "d_path", "ddi_pathname", "dirname", "discard", "freopen", "ftruncate", "func", "getf", "getmajor", "getminor",
     "htonl", "htonll", "htons", "index", "inet_ntoa", "inet_ntoa6", "inet_ntop", "json", "jstack", "link_ntop",
     "lltostr", "mod", "msgdsize", "msgsize", "mutex_owned", "mutex_owner", "mutex_type_adaptive", "mutex_type_spin",
-    "ntohl", "ntohll", "ntohs", "panic", "pcap", "print", "progenyof", "raise", "rand", "return", "rindex",
+    "ntohl", "ntohll", "ntohs", "panic", "pcap", "progenyof", "raise", "rand", "return", "rindex",
     "rw_iswriter", "rw_read_held", "rw_write_held", "setopt", "speculate", "speculation", "stack", "stop", "strchr",
-    "strip", "strrchr", "strstr", "strtok", "strtoll", "substr", "sym", "system", "tolower", "toupper", "tracemem",
+    "strip", "strrchr", "strstr", "strtok", "strtoll", "substr", "sym", "system", "tolower", "toupper",
     "uaddr", "ufunc", "umod", "ustack", "usym",
 ];
 

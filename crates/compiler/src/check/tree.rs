@@ -155,6 +155,26 @@ pub enum TAction {
     Printf(Format, Vec<TExpr>),
     /// `printa([format,] aggs)`
     Printa(Option<Format>, Vec<AggId>),
+    /// `print(e)`
+    Print {
+        /// The value, or the address of the object that is printed.
+        value: TExpr,
+        /// The object that `value` is the address of: whose memory it is in, and its size.
+        object: Option<(Space, u32)>,
+        /// The type of what is printed.
+        ty: TypeId,
+    },
+    /// `tracemem(addr, n[, size])`
+    Tracemem {
+        /// The address.
+        addr: TExpr,
+        /// Whose memory.
+        space: Space,
+        /// Bytes in the record.
+        len: u32,
+        /// How many of them are shown: all where it is not given, negative or more than `len`.
+        fewer: Option<TExpr>,
+    },
     /// `exit(status)`
     Exit(TExpr),
     /// `clear(@a)`

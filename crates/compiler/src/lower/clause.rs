@@ -271,7 +271,14 @@ impl ClauseLower<'_> {
             line,
             action: number,
         });
-        let control = !matches!(action, TAction::Trace(_) | TAction::Printf(..) | TAction::Default);
+        let control = !matches!(
+            action,
+            TAction::Trace(_)
+                | TAction::Printf(..)
+                | TAction::Print { .. }
+                | TAction::Tracemem { .. }
+                | TAction::Default
+        );
         let lowered = match action {
             TAction::Trace(e) => Action::Trace(self.operand(e)),
             TAction::Printf(format, operands) => {
@@ -279,6 +286,8 @@ impl ClauseLower<'_> {
                 Action::Printf { format: format.clone(), operands }
             }
             TAction::Printa(format, aggs) => Action::Printa { format: format.clone(), aggs: aggs.clone() },
+            TAction::Print { value, object, ty } => self.print(value, *object, *ty),
+            TAction::Tracemem { addr, space, len, fewer } => self.tracemem(addr, *space, *len, fewer.as_ref()),
             TAction::Exit(e) => Action::Exit(self.operand(e)),
             TAction::Clear(agg) => Action::Clear(*agg),
             TAction::Trunc(agg, count) => Action::Trunc(*agg, count.as_ref().map(|e| self.operand(e))),
@@ -294,7 +303,7 @@ impl ClauseLower<'_> {
     }
 
     /// Puts a value into the pending record.
-    fn operand(&mut self, e: &TExpr) -> Operand {
+    pub(super) fn operand(&mut self, e: &TExpr) -> Operand {
         let (id, val, show) = match &e.kind {
             TKind::ProbePart(part) => (self.add(Expr::ProbeIndex), Val::Int, Show::ProbePart(*part)),
             _ => {
@@ -302,15 +311,19 @@ impl ClauseLower<'_> {
                 (id, val, show(&self.cx.checked.types, e.ty))
             }
         };
-        let field = match &mut self.pending {
+        Operand { field: self.field(id, val), show }
+    }
+
+    /// A field of the pending record.
+    pub(super) fn field(&mut self, id: ExprId, val: Val) -> FieldId {
+        match &mut self.pending {
             Some(p) => {
                 p.values.push(id);
                 p.fields.push(val);
                 FieldId(p.fields.len() as u32 - 1)
             }
             None => FieldId(0),
-        };
-        Operand { field, show }
+        }
     }
 
     /// Writes the pending record.

@@ -4,6 +4,7 @@
 mod clause;
 mod expr;
 mod place;
+mod print;
 mod shape;
 
 use crate::bind::Bound;

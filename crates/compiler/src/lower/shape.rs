@@ -252,6 +252,7 @@ pub(super) fn show(types: &TypeTable, ty: TypeId) -> Show {
     match types.get(types.resolve(ty)) {
         TypeKind::Int { size, signed, kind } => Show::Int { size: *size, signed: *signed, kind: *kind },
         TypeKind::Enum { size, signed, .. } => Show::Int { size: *size, signed: *signed, kind: IntKind::Number },
+        TypeKind::Float { size: size @ (4 | 8) } => Show::Float { size: *size },
         TypeKind::Pointer { .. } => Show::Pointer,
         TypeKind::String => Show::String,
         _ => Show::Bytes { ty: Some(ty) },
@@ -281,6 +282,8 @@ pub(super) fn exprs_of(stmt: &TStmt) -> Vec<&TExpr> {
         TStmtKind::Action(action) => match action {
             TAction::Trace(e) | TAction::Exit(e) | TAction::Normalize(_, e) | TAction::Trunc(_, Some(e)) => vec![e],
             TAction::Printf(_, operands) => operands.iter().collect(),
+            TAction::Print { value, .. } => vec![value],
+            TAction::Tracemem { addr, fewer, .. } => std::iter::once(addr).chain(fewer).collect(),
             TAction::Printa(..) | TAction::Clear(_) | TAction::Trunc(_, None) | TAction::Denormalize(_) => vec![],
             TAction::Default => vec![],
         },

@@ -208,6 +208,11 @@ fn action(items: &mut Items<'_>) -> Result<Action> {
             let format = if is_list(&items) { Some(format(&mut items)?) } else { None };
             return Ok(Action::Printa { format, aggs: items.rest(agg)? });
         }
+        "print" => {
+            let (ty, value) = (TypeId(items.id("ty")?), operand(&mut items)?);
+            Action::Print { addr: optional(&mut items, operand)?, value, ty }
+        }
+        "tracemem" => Action::Tracemem { data: operand(&mut items)?, size: optional(&mut items, operand)? },
         "exit" => Action::Exit(operand(&mut items)?),
         "clear" => Action::Clear(agg(&mut items)?),
         "trunc" => Action::Trunc(agg(&mut items)?, optional(&mut items, operand)?),
@@ -243,6 +248,7 @@ fn show(items: &mut Items<'_>) -> Result<Show> {
             signed: items.word(SIGNS)?,
             kind: items.word(&[("number", IntKind::Number), ("char", IntKind::Char), ("bool", IntKind::Bool)])?,
         },
+        "float" => Show::Float { size: items.number()? },
         "bytes" => Show::Bytes { ty: Some(TypeId(items.id("ty")?)) },
         "probe" => Show::ProbePart(items.word(PARTS)?),
         other => return items.error(format!("`{other}` is no way to show a value")),

@@ -164,6 +164,13 @@ fn action(action: &Action) -> Node {
             items.extend(aggs.iter().map(|id| agg(id).into()));
             Node::list(items)
         }
+        Action::Print { addr, value, ty } => {
+            let mut items = vec![Node::from("print"), format!("ty{}", ty.0).into(), operand(value)];
+            items.extend(addr.iter().map(operand));
+            Node::list(items)
+        }
+        Action::Tracemem { data, size: None } => list!["tracemem", operand(data)],
+        Action::Tracemem { data, size: Some(size) } => list!["tracemem", operand(data), operand(size)],
         Action::Exit(value) => list!["exit", operand(value)],
         Action::Clear(id) => list!["clear", agg(id)],
         Action::Trunc(id, None) => list!["trunc", agg(id)],
@@ -188,6 +195,7 @@ fn show(show: &Show) -> Node {
             };
             list!["int", *size, sign(*signed), kind]
         }
+        Show::Float { size } => list!["float", *size],
         Show::Pointer => "pointer".into(),
         Show::String => "string".into(),
         Show::Bytes { ty: None } => "bytes".into(),

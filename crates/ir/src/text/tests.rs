@@ -162,13 +162,14 @@ impl Rng {
     }
 
     fn show(&mut self) -> Show {
-        match self.below(5) {
+        match self.below(6) {
             0 => Show::Int {
                 size: self.size(),
                 signed: self.flip(),
                 kind: self.pick(&[IntKind::Number, IntKind::Char, IntKind::Bool]),
             },
             1 => Show::Pointer,
+            4 => Show::Float { size: self.pick(&[4, 8]) },
             2 => Show::String,
             3 => Show::Bytes { ty: self.option(|r| TypeId(r.below(99))) },
             _ => Show::ProbePart(self.part()),
@@ -205,7 +206,7 @@ impl Rng {
 
     fn action(&mut self) -> Action {
         let agg = AggId(self.below(4));
-        match self.below(9) {
+        match self.below(11) {
             0 => Action::Trace(self.operand()),
             1 => Action::Printf { format: self.format(), operands: self.list(3, Rng::operand) },
             2 => Action::Printa { format: self.option(Rng::format), aggs: self.list(3, |r| AggId(r.below(4))) },
@@ -214,6 +215,12 @@ impl Rng {
             5 => Action::Trunc(agg, self.option(Rng::operand)),
             6 => Action::Normalize(agg, self.operand()),
             7 => Action::Denormalize(agg),
+            8 => Action::Print {
+                addr: self.option(Rng::operand),
+                value: self.operand(),
+                ty: TypeId(self.below(99)),
+            },
+            9 => Action::Tracemem { data: self.operand(), size: self.option(Rng::operand) },
             _ => Action::Default,
         }
     }

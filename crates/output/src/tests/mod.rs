@@ -13,6 +13,7 @@ use probity_ir::*;
 pub struct World {
     pub program: Program,
     pub layout: Layout,
+    pub types: TypeTable,
     pub aggs: Aggregations,
 }
 
@@ -117,7 +118,7 @@ impl World {
         };
         let clauses = [3, 8].map(|line| Clause { span: (0, 0, 0), line }).to_vec();
         let program = Program { units: vec![unit], clauses, ..Program::default() };
-        World { program, layout: Layout { ncpu: 4, ..Layout::default() }, aggs: Aggregations::default() }
+        World { program, layout: Layout { ncpu: 4, ..Layout::default() }, types: TypeTable::default(), aggs: Aggregations::default() }
     }
 
     /// Adds a record of a clause and the statement that writes it.
@@ -176,7 +177,8 @@ impl World {
     /// Calls `f` with the program's context.
     pub fn with<T>(&mut self, f: impl FnOnce(&Context, &mut Aggregations) -> T) -> T {
         let plan = Plan::new(&self.program);
-        let cx = Context { program: &self.program, layout: &self.layout, plan: &plan, symbols: &NoSymbols };
+        let Self { program, layout, types, .. } = self;
+        let cx = Context { program, layout, types, plan: &plan, symbols: &NoSymbols };
         f(&cx, &mut self.aggs)
     }
 
