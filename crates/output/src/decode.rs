@@ -163,7 +163,9 @@ pub(crate) fn member(
                     kind: (*kind).into(),
                 },
                 Show::Pointer => Value::Pointer(raw),
-                Show::Float { size: 4 } => Value::Float { bits: f64::from(f32::from_bits(raw as u32)).to_bits(), size: 4 },
+                Show::Float { size: 4 } => {
+                    Value::Float { bits: f64::from(f32::from_bits(raw as u32)).to_bits(), size: 4 }
+                }
                 Show::Float { size } => Value::Float { bits: raw, size: *size },
                 Show::ProbePart(which) => Value::Text(part(*which, raw).unwrap_or_else(|| "<unknown>".into())),
                 Show::String | Show::Bytes { .. } => Value::Bytes(raw.to_ne_bytes().to_vec()),

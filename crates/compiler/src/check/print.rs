@@ -109,7 +109,8 @@ impl Checker<'_> {
                 return self.err(tags::D_TRACEMEM_SIZE, size.span, message);
             }
             _ => {
-                let message = "argument 2 of tracemem() must be a constant of at least 1: the bytes that a record holds";
+                let message =
+                    "argument 2 of tracemem() must be a constant of at least 1: the bytes that a record holds";
                 let d = Diagnostic::error(tags::D_TRACEMEM_SIZE, size.span, message);
                 return self.report(d.help("a third argument may be a variable: how many of them are shown"));
             }

@@ -215,11 +215,7 @@ impl Rng {
             5 => Action::Trunc(agg, self.option(Rng::operand)),
             6 => Action::Normalize(agg, self.operand()),
             7 => Action::Denormalize(agg),
-            8 => Action::Print {
-                addr: self.option(Rng::operand),
-                value: self.operand(),
-                ty: TypeId(self.below(99)),
-            },
+            8 => Action::Print { addr: self.option(Rng::operand), value: self.operand(), ty: TypeId(self.below(99)) },
             9 => Action::Tracemem { data: self.operand(), size: self.option(Rng::operand) },
             _ => Action::Default,
         }

@@ -118,7 +118,12 @@ impl World {
         };
         let clauses = [3, 8].map(|line| Clause { span: (0, 0, 0), line }).to_vec();
         let program = Program { units: vec![unit], clauses, ..Program::default() };
-        World { program, layout: Layout { ncpu: 4, ..Layout::default() }, types: TypeTable::default(), aggs: Aggregations::default() }
+        World {
+            program,
+            layout: Layout { ncpu: 4, ..Layout::default() },
+            types: TypeTable::default(),
+            aggs: Aggregations::default(),
+        }
     }
 
     /// Adds a record of a clause and the statement that writes it.
