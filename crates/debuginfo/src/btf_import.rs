@@ -202,7 +202,12 @@ impl<'a> Import<'a> {
             (signed, kind) = (true, IntKind::Char);
         }
         match size {
-            1 | 2 | 4 | 8 => Some(self.types.add(TypeKind::Int { size: size as u8, signed, kind })),
+            1 | 2 | 4 => Some(self.types.add(TypeKind::Int { size: size as u8, signed, kind })),
+            8 => {
+                let to = self.types.int(8, signed);
+                let name = self.btf.string(record.name);
+                Some(if name.is_empty() { to } else { self.types.add(TypeKind::Typedef { name: name.into(), to }) })
+            }
             // The compiler has no 128-bit integers; the halves can still be read.
             16 => {
                 let of = self.types.int(8, false);

@@ -31,6 +31,8 @@ pub struct Diagnostic {
     pub region: Option<&'static str>,
     /// More about it, each with its place if it has one.
     pub notes: Vec<Note>,
+    /// Names and values that DTrace's layout has in lines below the message: `prototype`, `argument`.
+    pub facts: Vec<(&'static str, String)>,
     /// What to do about it.
     pub help: Option<String>,
     /// An edit that would mend it.
@@ -68,6 +70,7 @@ impl Diagnostic {
             label: String::new(),
             region: None,
             notes: Vec::new(),
+            facts: Vec::new(),
             help: None,
             suggestion: None,
         }
@@ -93,6 +96,12 @@ impl Diagnostic {
     /// Adds a remark.
     pub fn note(mut self, span: impl Into<Option<Span>>, message: impl Into<String>) -> Diagnostic {
         self.notes.push(Note { span: span.into(), message: message.into() });
+        self
+    }
+
+    /// Adds a line of DTrace's layout.
+    pub fn fact(mut self, name: &'static str, value: impl Into<String>) -> Diagnostic {
+        self.facts.push((name, value.into()));
         self
     }
 

@@ -144,6 +144,10 @@ pub fn render_dtrace(diag: &Diagnostic, sources: &Sources, errtags: bool) -> Str
         }
     }
     out.push_str(&diag.message);
+    let width = diag.facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    for (name, value) in &diag.facts {
+        out.push_str(&format!("\n\t{name:>width$}: {value}"));
+    }
     out
 }
 

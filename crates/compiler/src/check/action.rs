@@ -121,7 +121,10 @@ impl Checker<'_> {
             }
             _ => return Ok(()),
         };
-        self.err(tags::D_PROTO_ARG, e.span, format!("argument {} of {func}() must be an integer, not {what}", i + 1))
+        let message = format!("argument {} of {func}() must be an integer, not {what}", i + 1);
+        let d = Diagnostic::error(tags::D_PROTO_ARG, e.span, message);
+        let argument = if what == "an action" { "void" } else { "aggregation" };
+        self.report(self.with_prototype(d, func, i, argument))
     }
 
     fn trace(&mut self, e: &Expr) -> Res<TAction> {
@@ -166,12 +169,20 @@ impl Checker<'_> {
         let ExprKind::String(bytes) = &e.kind else {
             let message = format!("argument 1 of {func}() must be a string constant: the format");
             let action = matches!(&e.kind, ExprKind::Call { name, .. } if function(&name.text).is_some_and(|f| f.kind == FuncKind::Action));
+            let mut argument = "void".to_string();
             let string = !action && {
                 let v = self.expr(e)?;
+                argument = self.fact_name(v.ty);
                 self.class(v.ty) == Class::String
             };
-            let tag = if string { tags::D_PRINTF_ARG_FMT } else { tags::D_PROTO_ARG };
-            return self.err(tag, e.span, message);
+            let d = if string {
+                let d = Diagnostic::error(tags::D_PRINTF_ARG_FMT, e.span, message);
+                d.fact("prototype", "string constant").fact("argument", "string")
+            } else {
+                let d = Diagnostic::error(tags::D_PROTO_ARG, e.span, message);
+                self.with_prototype(d, func, 0, &argument)
+            };
+            return self.report(d);
         };
         if bytes.is_empty() {
             return self.err(tags::D_PRINTF_FMT_EMPTY, e.span, format!("the format of {func}() is empty"));
@@ -202,18 +213,21 @@ impl Checker<'_> {
         let (format, spans) = self.format(first, "printf")?;
         let mut values = Vec::new();
         let mut bad = false;
-        for e in rest {
+        let conversions: Vec<&Conversion> = taken(&format);
+        for (i, e) in rest.iter().enumerate() {
+            let conv = conversions.get(i).copied();
             if let ExprKind::Aggregation(agg) = &e.kind {
                 let message = format!("printf() cannot print the aggregation @{}", agg.name);
                 let d = Diagnostic::error(tags::D_PRINTF_ARG_TYPE, e.span, message);
-                bad |= self.report::<()>(d.help("use printa()")).is_err();
+                bad |= self.report::<()>(facts(d, conv, "aggregation").help("use printa()")).is_err();
                 continue;
             }
             if let ExprKind::Call { name, .. } = &e.kind
                 && function(&name.text).is_some_and(|f| f.kind == FuncKind::Action)
             {
                 let message = format!("printf() cannot print the action {}(): it has no value", name.text);
-                bad |= self.err::<()>(tags::D_PRINTF_ARG_TYPE, e.span, message).is_err();
+                let d = Diagnostic::error(tags::D_PRINTF_ARG_TYPE, e.span, message);
+                bad |= self.report::<()>(facts(d, conv, "void")).is_err();
                 continue;
             }
             match self.expr(e) {
@@ -250,7 +264,10 @@ impl Checker<'_> {
                         "the {what} of conversion {number} (`{shown}`) of printf() must be an integer, not `{}`",
                         self.name(value.ty)
                     );
-                    return self.err(tags::D_PRINTF_DYN_TYPE, value.span, message);
+                    let d = Diagnostic::error(tags::D_PRINTF_DYN_TYPE, value.span, message);
+                    let shown = format!("% {} {}", if what == "width" { "*" } else { ".*" }, conv.letter);
+                    let d = d.fact("conversion", shown).fact("prototype", "int");
+                    return self.report(d.fact("argument", self.fact_name(value.ty)));
                 }
                 operands.push(value);
             }
@@ -293,6 +310,7 @@ impl Checker<'_> {
             self.name(ty)
         );
         let d = Diagnostic::error(tags::D_PRINTF_ARG_TYPE, at, message).note(value_span, "this is the argument");
+        let d = facts(d, Some(conv), &self.fact_name(ty));
         let help = match (wanted, self.class(ty)) {
             (Takes::Integer, Class::String) => Some("print a string with `%s`".to_string()),
             (Takes::String, Class::Int(..)) => Some("print an integer with `%d`".to_string()),
@@ -347,7 +365,13 @@ impl Checker<'_> {
     /// An argument that must be an aggregation.
     fn agg_arg(&mut self, e: &Expr, func: &str, tag: &'static str, bad: &'static str) -> Res<AggId> {
         let ExprKind::Aggregation(agg) = &e.kind else {
+            let argument = match &e.kind {
+                ExprKind::Int(_) => "int".to_string(),
+                ExprKind::String(_) => "string".to_string(),
+                _ => self.expr(e).map(|v| self.fact_name(v.ty)).unwrap_or_else(|_| "void".into()),
+            };
             let d = Diagnostic::error(tag, e.span, format!("{func}() needs an aggregation here"));
+            let d = d.fact("prototype", "aggregation").fact("argument", argument);
             return self.report(d.help("an aggregation's name begins with `@`"));
         };
         if agg.keys.is_some() {
@@ -487,9 +511,36 @@ impl Checker<'_> {
                     wanted.words(),
                     self.name(ty)
                 );
-                return self.err(tags::D_PRINTF_ARG_TYPE, at, message);
+                let d = Diagnostic::error(tags::D_PRINTF_ARG_TYPE, at, message);
+                return self.report(facts(d, Some(conv), &self.fact_name(ty)));
             }
         }
         Ok(())
     }
+}
+
+/// The conversion that each operand of a format belongs to.
+fn taken(format: &Format) -> Vec<&Conversion> {
+    let mut list = Vec::new();
+    for piece in &format.pieces {
+        if let Piece::Conv(conv) = piece {
+            let operands = 1 + usize::from(conv.width_arg) + usize::from(conv.precision_arg);
+            list.extend(std::iter::repeat_n(conv, operands));
+        }
+    }
+    list
+}
+
+/// The lines of DTrace's layout about a conversion and its argument.
+fn facts(d: Diagnostic, conv: Option<&Conversion>, argument: &str) -> Diagnostic {
+    let Some(conv) = conv else { return d };
+    let wanted = match (conv.letter, takes(conv)) {
+        ('d' | 'i' | 'o' | 'u' | 'x' | 'X', _) => "char, short, int, long, or long long",
+        ('c' | 'C', _) => "char, short, or int",
+        (_, Takes::Integer) => "pointer or integer",
+        (_, Takes::String) => "char [] or string (or use stringof)",
+        (_, Takes::Float) => "float, double, or long double",
+        (_, Takes::Stack) => "stack",
+    };
+    d.fact("conversion", format!("%{}", conv.letter)).fact("prototype", wanted).fact("argument", argument)
 }

@@ -116,7 +116,8 @@ impl Checker<'_> {
 
     pub(super) fn bad_arg<T>(&mut self, func: &str, i: usize, wanted: &str, ty: TypeId, span: Span) -> Res<T> {
         let message = format!("argument {} of {func}() must be {wanted}, not `{}`", i + 1, self.name(ty));
-        self.err(tags::D_PROTO_ARG, span, message)
+        let d = Diagnostic::error(tags::D_PROTO_ARG, span, message);
+        self.report(self.with_prototype(d, func, i, &self.fact_name(ty)))
     }
 
     pub(super) fn count_args(&mut self, func: &super::names::Func, count: usize, span: Span) -> Res<()> {

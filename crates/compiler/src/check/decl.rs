@@ -305,7 +305,16 @@ impl<'a> Checker<'a> {
                     Basic::LongDouble => TypeKind::Float { size: 16 },
                     Basic::String => TypeKind::String,
                 };
-                self.types.add(kind)
+                let ty = self.types.add(kind);
+                // `long` and `long long` are the same integers by two names.
+                let name = match basic {
+                    Basic::Long => "long",
+                    Basic::ULong => "unsigned long",
+                    Basic::LongLong => "long long",
+                    Basic::ULongLong => "unsigned long long",
+                    _ => return Ok(ty),
+                };
+                self.types.add(TypeKind::Typedef { name: name.into(), to: ty })
             }
             TypeSpecKind::Named(symbol) => self.named(symbol, specs.ty.span)?,
             TypeSpecKind::Aggregate(spec) => self.aggregate(spec, specs.ty.span)?,

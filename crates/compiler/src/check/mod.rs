@@ -13,6 +13,7 @@ mod member;
 mod names;
 mod ops;
 mod print;
+mod proto;
 mod quant;
 mod translated;
 pub mod tree;

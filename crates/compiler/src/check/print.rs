@@ -34,6 +34,7 @@ impl Checker<'_> {
                     self.name(ty)
                 );
                 let d = Diagnostic::error(tags::D_PROTO_ARG, e.span, message);
+                let d = self.with_prototype(d, "print", 0, &self.fact_name(ty));
                 self.report(d.help("print a constant with trace() or printf()"))
             }
             Class::Int(..) | Class::String | Class::Float => Ok(TAction::Print { value, object: None, ty }),
@@ -92,7 +93,8 @@ impl Checker<'_> {
         let Some(addr) = decayed else {
             let message =
                 format!("argument 1 of tracemem() must be an address, not a value of type `{}`", self.name(ty));
-            return self.err(tags::D_TRACEMEM_ADDR, span, message);
+            let d = Diagnostic::error(tags::D_TRACEMEM_ADDR, span, message);
+            return self.report(self.with_prototype(d, "tracemem", 0, &self.fact_name(ty)));
         };
         let space = match self.class(addr.ty) {
             Class::Pointer(_, space) => space,
