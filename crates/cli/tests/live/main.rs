@@ -5,6 +5,7 @@ mod accounting;
 mod end;
 mod exact;
 mod faces;
+mod field;
 mod language;
 mod machine;
 mod mistakes;
