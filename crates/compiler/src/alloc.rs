@@ -59,7 +59,7 @@ pub fn operands(inst: &Inst) -> Vec<Operand> {
         }
         Inst::Low32 { dst, a } => vec![use_reg(*a), def(*dst)],
         Inst::Alu { dst, a, b, .. } => std::iter::once(use_reg(*a)).chain(use_rhs(b)).chain([reuse(*dst)]).collect(),
-        Inst::Neg { dst, a } | Inst::ToBe { dst, a } | Inst::Min { dst, a, .. } => vec![use_reg(*a), reuse(*dst)],
+        Inst::Neg { dst, a } | Inst::ToBe { dst, a, .. } | Inst::Min { dst, a, .. } => vec![use_reg(*a), reuse(*dst)],
         Inst::Log2 { dst, tmp, a } => {
             let early = Operand::new(vreg(*dst), OperandConstraint::Reg, OperandKind::Def, OperandPos::Early);
             vec![use_reg(*a), reuse(*tmp), early]

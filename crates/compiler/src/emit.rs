@@ -228,7 +228,7 @@ impl Emit<'_> {
                 self.push(Insn::alu(*op, *width, dst, src));
             }
             Inst::Neg { .. } => self.push(Insn::neg(Width::W64, take())),
-            Inst::ToBe { .. } => self.push(Insn::to_be(take(), 64)),
+            Inst::ToBe { bits, .. } => self.push(Insn::to_be(take(), *bits)),
             Inst::Min { max, .. } => {
                 let dst = take();
                 let label = self.label();

@@ -5,7 +5,7 @@
 
 use crate::select::probes::{part_of, present};
 use probity_ir::{
-    BinOp, Builtin, ClauseCode, Expr, ExprId, Location, Program, Space, Stmt, StrOp, TempId, UnOp, Unit, applies,
+    BinOp, Builtin, ClauseCode, Expr, ExprId, Location, Program, Space, Stmt, StrOp, Sub, TempId, UnOp, Unit, applies,
 };
 use std::collections::{HashMap, HashSet};
 
@@ -99,7 +99,7 @@ pub fn loc_may_fault(loc: &Location) -> bool {
 /// The direct operands of an expression.
 pub fn operands(e: &Expr) -> Vec<ExprId> {
     match e {
-        Expr::Elem(_, key) => key.clone(),
+        Expr::Elem(_, key) | Expr::Sub { args: key, .. } => key.clone(),
         Expr::Un(_, a) | Expr::Ext { of: a, .. } | Expr::Load { addr: a, .. } | Expr::StrLen(a) => vec![*a],
         Expr::Bin(_, a, b) | Expr::And(a, b) | Expr::Or(a, b) | Expr::StrCmp(_, a, b) | Expr::StrJoin { a, b, .. } => {
             vec![*a, *b]
@@ -118,6 +118,7 @@ pub fn may_fault(exprs: &[Expr], id: ExprId) -> bool {
         Expr::Load { .. } | Expr::ReadStr { .. } | Expr::ReadBytes { .. } => true,
         Expr::Loc(loc) => loc_may_fault(loc),
         Expr::Builtin(b) => matches!(b, Builtin::Caller | Builtin::Ucaller),
+        Expr::Sub { sub, .. } => sub.may_be_none() || sub.may_be_illegal(),
         Expr::Bin(BinOp::DivS | BinOp::DivU | BinOp::RemS | BinOp::RemU, _, b) => {
             !matches!(exprs[b.0 as usize], Expr::Const(c) if c != 0)
         }
@@ -189,6 +190,9 @@ pub fn range(exprs: &[Expr], id: ExprId) -> (i64, i64) {
         },
         Expr::ProbeIndex => (0, u16::MAX.into()),
         Expr::StrLen(_) => (0, i32::MAX.into()),
+        Expr::Sub { sub: Sub::Swap2, .. } => (0, u16::MAX.into()),
+        Expr::Sub { sub: Sub::Swap4 | Sub::Random, .. } => (0, u32::MAX.into()),
+        Expr::Sub { sub: Sub::Index | Sub::Rindex, .. } => (-1, i32::MAX.into()),
         Expr::StrCmp(..) | Expr::And(..) | Expr::Or(..) | Expr::Un(UnOp::LogNot, _) => (0, 1),
         Expr::Load { size, signed, .. } => type_range(*size, *signed),
         Expr::Ext { size, signed, .. } => type_range(*size, *signed),
@@ -552,6 +556,10 @@ impl Folder<'_> {
                     _ => Expr::StrJoin { a, b, cap: *cap },
                 }
             }
+            Expr::Sub { sub, args, cap } => {
+                let args = self.list(args);
+                self.subroutine(*sub, args, *cap)
+            }
             Expr::ReadStr { addr, space, cap, max } => {
                 let addr = self.expr(*addr);
                 Expr::ReadStr { addr, space: *space, cap: *cap, max: max.map(|m| self.expr(m)) }
@@ -562,6 +570,25 @@ impl Folder<'_> {
             other => other.clone(),
         };
         self.add(e)
+    }
+
+    /// A subroutine of constants is a constant, unless it faults.
+    fn subroutine(&mut self, sub: Sub, args: Vec<ExprId>, cap: u32) -> Expr {
+        use crate::routine::meaning::{Outcome, Value, call};
+        let values: Option<Vec<Value<'_>>> = args
+            .iter()
+            .map(|&id| {
+                self.value(id).map(Value::Int).or_else(|| self.string(id).map(|s| Value::Bytes(s.to_vec().into())))
+            })
+            .collect();
+        match values.filter(|_| sub != Sub::Random).and_then(|values| call(sub, &values)) {
+            Some(Outcome::Int(n)) => Expr::Const(n),
+            Some(Outcome::Text(mut text)) => {
+                text.truncate(cap.saturating_sub(1) as usize);
+                Expr::Str(text)
+            }
+            _ => Expr::Sub { sub, args, cap },
+        }
     }
 
     fn un(&mut self, op: UnOp, a: ExprId) -> ExprId {

@@ -212,6 +212,7 @@ pub fn plan(program: &Program, options: &CodegenOptions) -> Result<Plan, Codegen
         });
         let caps = clause.exprs.iter().map(|e| match e {
             probity_ir::Expr::ReadStr { cap, .. } | probity_ir::Expr::StrJoin { cap, .. } => *cap,
+            probity_ir::Expr::Sub { cap, .. } => *cap,
             probity_ir::Expr::ReadBytes { len, .. } => *len,
             probity_ir::Expr::Str(bytes) => bytes.len() as u32 + 1,
             _ => 0,

@@ -18,6 +18,7 @@ mod layout;
 pub mod lower;
 pub mod options;
 mod peephole;
+pub mod routine;
 mod select;
 mod vcode;
 mod verify;

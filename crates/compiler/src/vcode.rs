@@ -70,8 +70,8 @@ pub enum Inst {
     Alu { op: AluOp, width: Width, dst: V, a: V, b: Rhs },
     /// `-a`.
     Neg { dst: V, a: V },
-    /// The bytes of `a` reversed on a little-endian machine, so that an unsigned comparison orders them as `memcmp` does.
-    ToBe { dst: V, a: V },
+    /// The low `bits` (16, 32 or 64) of `a`, their bytes reversed on a little-endian machine, so that an unsigned comparison orders them as `memcmp` does.
+    ToBe { dst: V, a: V, bits: u8 },
     /// The low 32 bits of `a`, zero-extended.
     Low32 { dst: V, a: V },
     /// The unsigned minimum of `a` and `max`, in a form whose bound the verifier cannot lose: comparison and result are one

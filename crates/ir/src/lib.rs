@@ -13,6 +13,7 @@ pub mod layout;
 pub mod location;
 pub mod probe;
 pub mod program;
+pub mod sub;
 pub mod text;
 pub mod types;
 
@@ -23,4 +24,5 @@ pub use layout::*;
 pub use location::*;
 pub use probe::*;
 pub use program::*;
+pub use sub::*;
 pub use types::*;

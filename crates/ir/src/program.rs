@@ -15,6 +15,7 @@
 use crate::action::{Action, ProbePart, Show};
 use crate::location::Location;
 use crate::probe::{Probe, ProgKind, Selector};
+use crate::sub::Sub;
 use crate::types::Space;
 
 macro_rules! id {
@@ -342,6 +343,15 @@ pub enum Expr {
         /// Second.
         b: ExprId,
         /// Capacity of the result.
+        cap: u32,
+    },
+    /// A subroutine. Operands that are strings are evaluated as such, first to last.
+    Sub {
+        /// Which.
+        sub: Sub,
+        /// Its operands.
+        args: Vec<ExprId>,
+        /// Capacity of a result that is a string.
         cap: u32,
     },
     /// `len` bytes of memory by value; faults when they cannot be read.

@@ -1,7 +1,7 @@
 //! What can be said about a program's records before any is read: which strings may have been cut, and which records
 //! continue the line of an earlier one of the same firing.
 
-use probity_ir::{AggId, ClauseCode, Expr, ExprId, Program, RecordId, Stmt, Val};
+use probity_ir::{AggId, ClauseCode, Expr, ExprId, Program, RecordId, Stmt, Sub, Val};
 
 /// What is known about one record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -177,6 +177,10 @@ impl Within<'_> {
         match expr {
             Expr::Str(_) | Expr::ProbeText(_) => false,
             Expr::Cond(_, a, b) if depth > 0 => self.cut_below(*a, depth - 1) || self.cut_below(*b, depth - 1),
+            // A number's text, an address's: never longer than these.
+            Expr::Sub { sub: Sub::Digits, cap, .. } => *cap <= 68,
+            Expr::Sub { sub: Sub::Ip4, cap, .. } => *cap < 16,
+            Expr::Sub { sub: Sub::Ip6, cap, .. } => *cap < 46,
             Expr::Temp(t) => self.temps.get(t.0 as usize).copied().unwrap_or(true),
             Expr::Var(v) => self.outside.vars.get(v.0 as usize).copied().unwrap_or(true),
             Expr::Elem(a, _) => self.outside.arrays.get(a.0 as usize).copied().unwrap_or(true),
@@ -198,7 +202,7 @@ impl Within<'_> {
         match self.code.exprs.get(id.0 as usize) {
             Some(Expr::Str(bytes)) => u32::try_from(bytes.len()).map_or(u32::MAX, |len| len.saturating_add(1)),
             Some(Expr::Comm) => 16,
-            Some(Expr::ReadStr { cap, .. } | Expr::StrJoin { cap, .. }) => *cap,
+            Some(Expr::ReadStr { cap, .. } | Expr::StrJoin { cap, .. } | Expr::Sub { cap, .. }) => *cap,
             Some(Expr::Temp(t)) => of(self.code.temps.get(t.0 as usize).copied()),
             Some(Expr::Var(v)) => of(program.vars.get(v.0 as usize).map(|v| v.val)),
             Some(Expr::Elem(a, _)) => of(program.arrays.get(a.0 as usize).map(|a| a.val)),

@@ -11,6 +11,9 @@ use probity_syntax::{Diagnostic, Span, near, tags};
 impl Checker<'_> {
     /// A call where a value is wanted.
     pub(super) fn call(&mut self, name: &ast::Name, args: &[Expr], span: Span) -> Res<TExpr> {
+        if let Some(row) = super::sub::find(&name.text) {
+            return self.sub_call(row, args, span);
+        }
         let Some(func) = function(&name.text) else { return self.no_function(name) };
         match func.kind {
             FuncKind::Subroutine => {
@@ -49,10 +52,15 @@ impl Checker<'_> {
             return self.err(tags::D_FUNC_IDKIND, name.span, message);
         }
         let d = Diagnostic::error(tags::D_FUNC_UNDEF, name.span, format!("there is no function `{text}`"));
-        self.report(match near(text, super::names::FUNCTIONS.iter().map(|f| f.name)) {
-            Some(n) => d.suggest(name.span, n, format!("use `{n}`")),
-            None => d,
-        })
+        self.report(
+            match near(
+                text,
+                super::names::FUNCTIONS.iter().map(|f| f.name).chain(super::sub::SUBS.iter().map(|s| s.name)),
+            ) {
+                Some(n) => d.suggest(name.span, n, format!("use `{n}`")),
+                None => d,
+            },
+        )
     }
 
     fn subroutine(&mut self, name: &'static str, mut args: Vec<TExpr>, span: Span) -> Res<TExpr> {

@@ -15,6 +15,7 @@ mod ops;
 mod print;
 mod proto;
 mod quant;
+mod sub;
 mod translated;
 pub mod tree;
 

@@ -99,6 +99,7 @@ pub(super) const INT_TYPES: &[(&str, u8, bool)] = &[
     ("mode_t", 4, false), ("processorid_t", 4, true), ("psetid_t", 4, true), ("chipid_t", 4, true),
     ("lgrp_id_t", 4, true), ("zoneid_t", 4, true), ("taskid_t", 4, true), ("projid_t", 4, true), ("ctid_t", 4, true),
     ("hrtime_t", 8, true), ("time_t", 8, true), ("clock_t", 8, true), ("timer_t", 4, true),
+    ("ipaddr_t", 4, false), ("in_addr_t", 4, false),
     ("u8", 1, false), ("u16", 2, false), ("u32", 4, false), ("u64", 8, false),
     ("s8", 1, true), ("s16", 2, true), ("s32", 4, true), ("s64", 8, true),
 ];
@@ -122,6 +123,9 @@ pub(super) const CONSTANTS: &[(&str, i64)] = &[
 ];
 
 pub(super) fn function(name: &str) -> Option<Func> {
+    if let Some(row) = super::sub::find(name) {
+        return Some(row.func());
+    }
     let known = FUNCTIONS.iter().find(|f| f.name == name).map(|k| f(k.name, k.kind, k.least, k.most));
     known.or_else(|| MISSING.iter().find(|m| **m == name).map(|m| f(m, FuncKind::Missing, 0, MANY)))
 }

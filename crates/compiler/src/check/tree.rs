@@ -6,7 +6,7 @@
 //! in memory ([`TKind::Object`]). An integer is *normal*: sign- or zero-extended from the size of its type. Conversions are
 //! explicit. Side effects ([`TKind::Assign`], [`TKind::Step`], [`TKind::CopyIn`]) take place where C has them, operands left to right.
 
-use probity_ir::{AggFunc, AggId, ArrayId, BinOp, Builtin, Format, ProbePart, Space, StrOp, TypeId, UnOp, VarId};
+use probity_ir::{AggFunc, AggId, ArrayId, BinOp, Builtin, Format, ProbePart, Space, StrOp, Sub, TypeId, UnOp, VarId};
 use probity_syntax::Span;
 
 /// A typed expression.
@@ -82,6 +82,10 @@ pub enum TKind {
     StrLen(Box<TExpr>),
     /// `strjoin(a, b)`
     StrJoin(Box<TExpr>, Box<TExpr>),
+    /// A subroutine. An operand that is an array in memory is taken by value.
+    Sub(Sub, Vec<TExpr>),
+    /// `strtok(s, delimiters)`; without `s` where it goes on in the last one.
+    Strtok(Option<Box<TExpr>>, Box<TExpr>),
     /// `copyin(addr, len)`: the offset of the copy in scratch memory.
     CopyIn(Box<TExpr>, Box<TExpr>),
     /// `target = value`, `target op= value` (the value given in full then, with the target's old value as [`TKind::Old`]).
@@ -254,7 +258,8 @@ impl TExpr {
             TKind::Int(_) | TKind::Str(_) | TKind::RawArg(_) | TKind::Arg(_) | TKind::Errno | TKind::Caller => vec![],
             TKind::Ucaller | TKind::Ppid(..) | TKind::Builtin(_) | TKind::Comm | TKind::ProbePart(_) => vec![],
             TKind::Var(_) | TKind::Old => vec![],
-            TKind::Elem(_, key) => key.iter().collect(),
+            TKind::Elem(_, key) | TKind::Sub(_, key) => key.iter().collect(),
+            TKind::Strtok(s, d) => s.as_deref().into_iter().chain([&**d]).collect(),
             TKind::Un(_, a) | TKind::Convert(a) | TKind::Truth(a) | TKind::StrLen(a) | TKind::Object(a, ..) => vec![a],
             TKind::Bin(_, a, b) | TKind::And(a, b) | TKind::Or(a, b) | TKind::StrCmp(_, a, b) => vec![a, b],
             TKind::StrJoin(a, b) | TKind::CopyIn(a, b) | TKind::Comma(a, b) => vec![a, b],
@@ -272,6 +277,10 @@ impl TExpr {
 
     /// Whether evaluating it changes anything.
     pub fn has_effect(&self) -> bool {
-        self.any(&mut |e| matches!(e.kind, TKind::Assign { .. } | TKind::Step { .. } | TKind::CopyIn(..)))
+        self.any(&mut |e| {
+            let random = matches!(e.kind, TKind::Sub(Sub::Random, _));
+            random
+                || matches!(e.kind, TKind::Assign { .. } | TKind::Step { .. } | TKind::CopyIn(..) | TKind::Strtok(..))
+        })
     }
 }

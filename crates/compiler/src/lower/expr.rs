@@ -200,6 +200,8 @@ impl ClauseLower<'_> {
                 let (a, b) = self.both(a, b);
                 self.add(Expr::StrJoin { a, b, cap })
             }
+            TKind::Sub(sub, args) => self.subroutine(e, *sub, args),
+            TKind::Strtok(s, delimiters) => self.strtok(e, s.as_deref(), delimiters),
             TKind::CopyIn(addr, len) => {
                 let scratch = u32::try_from(self.cx.options.scratchsize).unwrap_or(u32::MAX);
                 let max = match len.kind {

@@ -6,6 +6,7 @@ mod expr;
 mod place;
 mod print;
 mod shape;
+mod sub;
 
 use crate::bind::Bound;
 use crate::check::Checked;

@@ -53,12 +53,14 @@ impl<'a> Select<'a> {
             }
             Expr::Load { addr, size, signed, space } => self.load(*addr, *size, *signed, *space),
             Expr::StrLen(a) => self.str_len(*a),
+            Expr::Sub { sub, args, .. } if !sub.is_text() => self.sub_int(*sub, args),
             Expr::ProbeIndex => self.index(),
             Expr::Str(_)
             | Expr::Comm
             | Expr::ProbeText(_)
             | Expr::ReadStr { .. }
             | Expr::StrJoin { .. }
+            | Expr::Sub { .. }
             | Expr::ReadBytes { .. } => {
                 self.fail("a string stands where an integer is needed (a bug in the checker)".into());
                 self.b.imm(0)

@@ -16,6 +16,7 @@ mod memory;
 pub mod probes;
 mod record;
 mod scratch;
+mod sub;
 mod text;
 mod var;
 
@@ -189,6 +190,7 @@ impl<'a> Select<'a> {
             Expr::Comm => Val::Str { cap: 16 },
             Expr::ProbeText(part) => Val::Str { cap: self.probe_text_cap(*part) },
             Expr::ReadStr { cap, .. } | Expr::StrJoin { cap, .. } => Val::Str { cap: (*cap).max(1) },
+            Expr::Sub { sub, cap, .. } if sub.is_text() => Val::Str { cap: (*cap).max(1) },
             Expr::ReadBytes { len, .. } => Val::Bytes { len: *len },
             Expr::Temp(t) => self.clause.temps[t.0 as usize],
             Expr::Var(v) => self.program.vars[v.0 as usize].val,

@@ -37,6 +37,9 @@ fn show(c: &ClauseCode, e: ExprId) -> String {
             format!("{space:?}.str{cap}[{}{}]", s(addr), max.map(|m| format!(",{}", show(c, m))).unwrap_or_default())
         }
         Expr::StrJoin { a, b, cap } => format!("join{cap}({},{})", s(a), s(b)),
+        Expr::Sub { sub, args, cap } => {
+            format!("{sub:?}{cap}({})", args.iter().map(s).collect::<Vec<_>>().join(","))
+        }
         Expr::ReadBytes { addr, space, len } => format!("{space:?}.bytes{len}[{}]", s(addr)),
     }
 }

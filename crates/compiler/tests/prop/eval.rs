@@ -4,9 +4,10 @@
 //! of a firing's surroundings ([`Env`]).
 
 use probity_bpf::interp::Env;
+use probity_compiler::routine::meaning;
 use probity_ir::{
     AggFunc, ArrayId, BinOp, Builtin, ClauseCode, ClauseId, Ctx, Drop, Expr, ExprId, Fault, Location, Phase, Program,
-    RingKind, STARTING, STOPPING, Scope, Selector, Space, Stmt, StrOp, UnOp, UnitId, Val, buckets,
+    RingKind, STARTING, STOPPING, Scope, Selector, Space, Stmt, StrOp, Sub, UnOp, UnitId, Val, buckets,
 };
 use std::collections::BTreeMap;
 
@@ -482,6 +483,22 @@ impl Run<'_> {
             Expr::StrJoin { a, b, cap } => {
                 let (a, b) = (self.expr(code, *a)?, self.expr(code, *b)?);
                 Value::Str([a.text(), b.text()].concat()).fit(Val::Str { cap: *cap })
+            }
+            Expr::Sub { sub: Sub::Random, .. } => unreachable!("the generator makes no random numbers"),
+            Expr::Sub { sub, args, cap } => {
+                let mut values = Vec::new();
+                for &arg in args {
+                    values.push(match self.expr(code, arg)? {
+                        Value::Int(n) => meaning::Value::Int(n),
+                        Value::Str(bytes) | Value::Bytes(bytes) => meaning::Value::Bytes(bytes.into()),
+                    });
+                }
+                match meaning::call(*sub, &values).expect("operands of the subroutine's kinds") {
+                    meaning::Outcome::Int(n) => Value::Int(n),
+                    meaning::Outcome::Text(text) => Value::Str(text).fit(Val::Str { cap: *cap }),
+                    meaning::Outcome::None => return Err((Fault::BadAddress, 0)),
+                    meaning::Outcome::Illegal => return Err((Fault::IllegalOp, 0)),
+                }
             }
             Expr::ReadBytes { addr, space, len } => {
                 let addr = self.int(code, *addr)? as u64;

@@ -579,7 +579,7 @@ impl Gen {
             _ => true,
         };
         let children: Vec<ExprId> = match e {
-            Expr::Elem(_, key) => key.clone(),
+            Expr::Elem(_, key) | Expr::Sub { args: key, .. } => key.clone(),
             Expr::Un(_, a) | Expr::Ext { of: a, .. } | Expr::StrLen(a) => vec![*a],
             Expr::Load { addr, .. } | Expr::ReadBytes { addr, .. } => vec![*addr],
             Expr::ReadStr { addr, max, .. } => max.iter().copied().chain([*addr]).collect(),
@@ -594,6 +594,7 @@ impl Gen {
     fn is_string(&self, e: &Expr) -> bool {
         match e {
             Expr::Str(_) | Expr::Comm | Expr::ProbeText(_) | Expr::ReadStr { .. } | Expr::StrJoin { .. } => true,
+            Expr::Sub { sub, .. } => sub.is_text(),
             Expr::Var(id) => self.program.vars[id.0 as usize].val != Val::Int,
             Expr::Elem(id, _) => self.program.arrays[id.0 as usize].val != Val::Int,
             Expr::Cond(_, a, _) => self.is_string(&self.exprs[a.0 as usize]),

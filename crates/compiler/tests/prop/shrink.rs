@@ -110,6 +110,7 @@ fn apply(program: &Program, cut: Cut) -> Program {
                 Expr::Bin(_, a, b) | Expr::And(a, b) | Expr::Or(a, b) | Expr::StrCmp(_, a, b) => vec![*a, *b],
                 Expr::Cond(a, b, c) => vec![*a, *b, *c],
                 Expr::StrJoin { a, b, .. } => vec![*a, *b],
+                Expr::Sub { args, .. } => args.clone(),
                 _ => Vec::new(),
             };
             let string = is_string(program, exprs, n);
@@ -135,6 +136,7 @@ fn apply(program: &Program, cut: Cut) -> Program {
 fn is_string(program: &Program, exprs: &[Expr], n: usize) -> bool {
     match &exprs[n] {
         Expr::Str(_) | Expr::Comm | Expr::ProbeText(_) | Expr::ReadStr { .. } | Expr::StrJoin { .. } => true,
+        Expr::Sub { sub, .. } => sub.is_text(),
         Expr::Var(id) => program.vars[id.0 as usize].val != Val::Int,
         Expr::Elem(id, _) => program.arrays[id.0 as usize].val != Val::Int,
         Expr::Cond(_, a, _) => is_string(program, exprs, a.0 as usize),
@@ -186,7 +188,7 @@ impl Keep {
     fn expr(&mut self, id: ExprId) -> ExprId {
         let mut e = self.old[id.0 as usize].clone();
         match &mut e {
-            Expr::Elem(_, key) => key.iter_mut().for_each(|a| *a = self.expr(*a)),
+            Expr::Elem(_, key) | Expr::Sub { args: key, .. } => key.iter_mut().for_each(|a| *a = self.expr(*a)),
             Expr::Un(_, a) | Expr::Ext { of: a, .. } | Expr::StrLen(a) => *a = self.expr(*a),
             Expr::Load { addr, .. } | Expr::ReadBytes { addr, .. } => *addr = self.expr(*addr),
             Expr::ReadStr { addr, max, .. } => {

@@ -432,6 +432,9 @@ fn expr(items: &mut Items<'_>) -> Result<Expr> {
             max: optional(items, expr_id)?,
         },
         "strjoin" => Expr::StrJoin { a: expr_id(items)?, b: expr_id(items)?, cap: items.number()? },
+        "call" => {
+            Expr::Sub { sub: items.word(crate::Sub::ALL)?, cap: items.number()?, args: items.list()?.rest(expr_id)? }
+        }
         "read-bytes" => Expr::ReadBytes { addr: expr_id(items)?, space: items.word(SPACES)?, len: items.number()? },
         other => return items.error(format!("`{other}` is no expression")),
     })

@@ -352,6 +352,9 @@ fn expr(i: usize, expr: &Expr, program: &Program) -> Node {
             items
         }
         Expr::StrJoin { a, b, cap } => vec!["strjoin".into(), (*a).into(), (*b).into(), (*cap).into()],
+        Expr::Sub { sub, args, cap } => {
+            vec!["call".into(), sub.word().into(), (*cap).into(), exprs(args)]
+        }
         Expr::ReadBytes { addr, space, len } => {
             vec!["read-bytes".into(), (*addr).into(), self::space(*space).into(), (*len).into()]
         }

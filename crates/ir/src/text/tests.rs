@@ -113,7 +113,7 @@ impl Rng {
     fn expr(&mut self) -> Expr {
         let (a, b, c) = (self.id(), self.id(), self.id());
         let (size, signed, space, cap) = (self.size(), self.flip(), self.space(), self.below(600));
-        match self.below(22) {
+        match self.below(23) {
             0 => Expr::Const(self.next() as i64),
             1 => Expr::Loc(self.location(3)),
             2 => Expr::Builtin(self.pick(&super::print::BUILTINS.iter().map(|b| b.1).collect::<Vec<_>>())),
@@ -135,6 +135,10 @@ impl Rng {
             18 => Expr::ProbeIndex,
             19 => Expr::ReadStr { addr: a, space, cap, max: self.option(Rng::id) },
             20 => Expr::StrJoin { a, b, cap },
+            21 => {
+                let sub = self.pick(&crate::Sub::ALL.iter().map(|s| s.1).collect::<Vec<_>>());
+                Expr::Sub { sub, args: self.ids(), cap }
+            }
             _ => Expr::ReadBytes { addr: a, space, len: cap },
         }
     }

@@ -1,0 +1,4 @@
+//! Subroutines: what they mean, and their code.
+
+mod json;
+pub mod meaning;
