@@ -181,10 +181,17 @@ pub fn kprobe_pmu(
 }
 
 /// Samples `source` at `rate` on each of `cpus`, one event per CPU, all with the same cookie.
-pub fn sample(prog: &Prog, source: &Source, rate: Rate, cpus: &[u32], cookie: u64) -> Result<Attachment> {
+pub fn sample(
+    prog: &Prog,
+    source: &Source,
+    rate: Rate,
+    mode: perf::Mode,
+    cpus: &[u32],
+    cookie: u64,
+) -> Result<Attachment> {
     let mut all = Attachment::new();
     for cpu in cpus {
-        match perf::sampling(source, rate, Scope::Cpu(*cpu)) {
+        match perf::sampling(source, rate, Scope::Cpu(*cpu), mode) {
             Ok(event) => all.extend(on_event(prog, event, cookie)?),
             // The CPU went offline since the list was read.
             Err(error) if error.errno() == Some(libc::ENODEV) => log::debug!("cpu {cpu}: {error}"),

@@ -18,6 +18,8 @@ const TYPE_BREAKPOINT: u32 = 5;
 const SOFTWARE_CPU_CLOCK: u64 = 0;
 
 const DISABLED: u64 = 1 << 0;
+const EXCLUDE_USER: u64 = 1 << 4;
+const EXCLUDE_KERNEL: u64 = 1 << 5;
 const FREQ: u64 = 1 << 10;
 
 const IOC_ENABLE: libc::c_ulong = 0x2400;
@@ -71,6 +73,17 @@ pub enum Rate {
     Frequency(u64),
 }
 
+/// In which mode of the processor an event counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Both.
+    All,
+    /// While programs run.
+    User,
+    /// While the kernel runs.
+    Kernel,
+}
+
 /// Whom an event follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
@@ -92,7 +105,7 @@ pub enum Access {
 }
 
 /// Opens a sampling event, disabled until a program is attached.
-pub fn sampling(source: &Source, rate: Rate, scope: Scope) -> Result<OwnedFd> {
+pub fn sampling(source: &Source, rate: Rate, scope: Scope, mode: Mode) -> Result<OwnedFd> {
     let (kind, config) = match source {
         Source::CpuClock => (TYPE_SOFTWARE, SOFTWARE_CPU_CLOCK),
         Source::Software(config) => (TYPE_SOFTWARE, *config),
@@ -103,7 +116,12 @@ pub fn sampling(source: &Source, rate: Rate, scope: Scope) -> Result<OwnedFd> {
         Rate::Period(period) => (period, DISABLED),
         Rate::Frequency(frequency) => (frequency, DISABLED | FREQ),
     };
-    let attr = Attr { kind, config, sample_period: period, flags, ..Attr::default() };
+    let excluded = match mode {
+        Mode::All => 0,
+        Mode::User => EXCLUDE_KERNEL,
+        Mode::Kernel => EXCLUDE_USER,
+    };
+    let attr = Attr { kind, config, sample_period: period, flags: flags | excluded, ..Attr::default() };
     open(attr, scope, || format!("cannot open the event {source:?}")).map_err(|error| match (error.errno(), rate) {
         (Some(libc::EINVAL), Rate::Frequency(_)) => {
             error.help("the kernel's limit is in /proc/sys/kernel/perf_event_max_sample_rate")

@@ -12,7 +12,7 @@ use probity_bpf::insn::{R0, R1, R2, R3, R4, R6, R7, R10};
 use probity_bpf::object::map_flags;
 use probity_bpf::{Asm, AtomicOp, Cond, Helper, Insn, MapKind, MapSpec, Object, ProgSpec, ProgType, Size, Width};
 use probity_kernel::child::Child;
-use probity_kernel::perf::{ProbePmu, Rate, Source};
+use probity_kernel::perf::{Mode, ProbePmu, Rate, Source};
 use probity_kernel::{Feature, Kind, Poller, Prog, Ring, System, Update, attach, load};
 
 macro_rules! need_bpf {
@@ -495,7 +495,8 @@ fn sampling_fires_on_busy_cpus() {
     let loaded = load(&object(vec![words("data", 2)], counter(ProgType::PerfEvent, true))).unwrap();
     let data = loaded.maps[0].mmap().unwrap();
     let cpus = System::live().online_cpus().unwrap();
-    let profile = attach::sample(&loaded.progs[0], &Source::CpuClock, Rate::Frequency(997), &cpus, 2).unwrap();
+    let profile =
+        attach::sample(&loaded.progs[0], &Source::CpuClock, Rate::Frequency(997), Mode::All, &cpus, 2).unwrap();
     assert_eq!(profile.len(), cpus.len() * 2);
     let mut n = 0u64;
     while data.u64(0).load(Ordering::Relaxed) < 3 {

@@ -4,12 +4,17 @@
 #![forbid(unsafe_code)]
 
 pub mod arch;
+mod cpc;
+mod derived;
 mod dtrace;
 mod kernel_types;
 mod kinds;
 mod near;
 mod pid;
+mod proc;
 mod profile;
+mod rawtp;
+mod sched;
 mod sdt;
 mod syscall;
 mod syscall_names;
@@ -85,5 +90,15 @@ pub trait Provider: Sync {
 }
 
 /// All providers, in the order of the probes' numbers.
-pub static PROVIDERS: &[&dyn Provider] =
-    &[&dtrace::Dtrace, &profile::Profile, &syscall::Syscall, &sdt::Sdt, &pid::Pid, &uprobe::Uprobe];
+pub static PROVIDERS: &[&dyn Provider] = &[
+    &dtrace::Dtrace,
+    &profile::Profile,
+    &cpc::Cpc,
+    &syscall::Syscall,
+    &proc::PROC,
+    &sched::SCHED,
+    &sdt::Sdt,
+    &rawtp::RawTp,
+    &pid::Pid,
+    &uprobe::Uprobe,
+];

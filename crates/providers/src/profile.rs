@@ -7,7 +7,7 @@ use crate::kinds::{bare, perf_event, raw_tracepoint};
 use crate::{Attachment, Provider, Timer};
 use probity_ir::{Location, ProbeDesc, Selector, Signature, Space, TypeTable, glob, is_glob};
 use probity_kernel::attach::sample;
-use probity_kernel::perf::{Rate, Source};
+use probity_kernel::perf::{Mode, Rate, Source};
 use probity_kernel::{Error, Kind, Prog, System};
 
 /// The provider `profile`.
@@ -150,7 +150,7 @@ impl Provider for Profile {
             let Asked { every_cpu, period } = asked(probe)?;
             if every_cpu {
                 let rate = Rate::Period(period);
-                let link = sample(prog, &Source::CpuClock, rate, &cpus, u64::from(*index))
+                let link = sample(prog, &Source::CpuClock, rate, Mode::All, &cpus, u64::from(*index))
                     .map_err(|error| error.context(probe.to_string()))?;
                 attachment.links.push(link);
                 attachment.how = format!("perf_event cpu-clock on {} CPUs", cpus.len());

@@ -34,7 +34,8 @@ fn directory(probe: &ProbeDesc) -> Result<String, Error> {
     Ok(format!("events/{group}/{event}"))
 }
 
-fn event_id(sys: &System, probe: &ProbeDesc) -> Result<u32, Error> {
+/// The number of a probe's event in tracefs.
+pub(crate) fn event_id(sys: &System, probe: &ProbeDesc) -> Result<u32, Error> {
     let path = format!("{}/id", directory(probe)?);
     let text = sys.tracefs()?.read(&path)?;
     text.trim().parse().map_err(|_| Error::new(Kind::Io, format!("{path} in tracefs is no number: {:?}", text.trim())))
@@ -67,6 +68,33 @@ fn matching(sys: &System, dir: &str, pattern: &str) -> Result<Vec<String>, Error
     Ok(names)
 }
 
+/// Reports group and name of every event that matches a pattern of `provider`'s.
+pub(crate) fn events(
+    sys: &System,
+    provider: &str,
+    pattern: &ProbeDesc,
+    found: &mut dyn FnMut(&str, &str),
+) -> Result<(), Error> {
+    if !glob(&pattern.function, "") {
+        return Ok(());
+    }
+    let groups = match matching(sys, "events", &pattern.module) {
+        Ok(groups) => groups,
+        // Who asks for all providers' probes is content with those that can be listed.
+        Err(error) if pattern.provider != provider => {
+            log::info!("no tracepoints: {error}");
+            return Ok(());
+        }
+        Err(error) => return Err(error),
+    };
+    for group in groups.iter().filter(|group| !LEFT_OUT.contains(&group.as_str())) {
+        for event in matching(sys, &format!("events/{group}"), &pattern.name)? {
+            found(group, &event);
+        }
+    }
+    Ok(())
+}
+
 impl Provider for Sdt {
     fn name(&self) -> &'static str {
         "sdt"
@@ -77,24 +105,7 @@ impl Provider for Sdt {
     }
 
     fn probes(&self, sys: &System, pattern: &ProbeDesc, found: &mut dyn FnMut(ProbeDesc)) -> Result<(), Error> {
-        if !glob(&pattern.function, "") {
-            return Ok(());
-        }
-        let groups = match matching(sys, "events", &pattern.module) {
-            Ok(groups) => groups,
-            // Who asks for all providers' probes is content with those that can be listed.
-            Err(error) if pattern.provider != self.name() => {
-                log::info!("no tracepoints: {error}");
-                return Ok(());
-            }
-            Err(error) => return Err(error),
-        };
-        for group in groups.iter().filter(|group| !LEFT_OUT.contains(&group.as_str())) {
-            for event in matching(sys, &format!("events/{group}"), &pattern.name)? {
-                found(ProbeDesc::new(self.name(), group, "", &event));
-            }
-        }
-        Ok(())
+        events(sys, self.name(), pattern, &mut |group, event| found(ProbeDesc::new(self.name(), group, "", event)))
     }
 
     fn signature(

@@ -11,7 +11,7 @@ use crate::sdt::is_signed;
 use crate::syscall_names::{Table, tracefs_name};
 use crate::{Attachment, Provider};
 use probity_debuginfo::tracefs_format;
-use probity_ir::{Arg, COMPAT_BASE, Location, ProbeDesc, Selector, Signature, Space, TypeTable, glob, is_glob};
+use probity_ir::{Arg, COMPAT_BASE, Location, ProbeDesc, Selector, Signature, Space, Test, TypeTable, glob, is_glob};
 use probity_kernel::{Error, Kind, Prog, System, attach};
 
 /// The provider `syscall`.
@@ -231,6 +231,79 @@ impl Context {
                 .map(|offset| Location::Narrow { of: Box::new(self.register(offset)), size: 4, signed: false })
                 .collect(),
         }
+    }
+}
+
+/// What other providers make probes of: any system call's entry or return, on a program of its own.
+pub(crate) struct Calls {
+    context: Context,
+    btf_id: Option<u32>,
+    /// The flag word that tells 32-bit calls, where the kernel has such.
+    flags: Option<Location>,
+    on_return: bool,
+}
+
+impl Calls {
+    /// Entries or returns, as this kernel shows them.
+    pub fn of(sys: &System, on_return: bool) -> Calls {
+        let kernel = SyscallTypes::of(sys);
+        let btf_id = if on_return { kernel.sys_exit } else { kernel.sys_enter };
+        let context = Context { typed: btf_id.is_some() };
+        let flags = has_compat(sys).then(|| context.status(kernel.compat_status));
+        Calls { context, btf_id, flags, on_return }
+    }
+
+    /// The program's kind.
+    pub fn kind(&self) -> probity_ir::ProgKind {
+        self.btf_id.map_or_else(raw_tracepoint, tp_btf)
+    }
+
+    /// Argument `n`, wherever the calling program's kind of call has it.
+    pub fn argument(&self, n: usize) -> Location {
+        if self.on_return {
+            return Location::None("a call's arguments are known at its entry only".to_owned());
+        }
+        let place = |table| self.context.arguments(table).into_iter().nth(n);
+        let none = || Location::None(format!("system calls have no argument {n}"));
+        let native = place(Table::Native).unwrap_or_else(none);
+        match self.is_compat() {
+            Some(test) => {
+                let then = Box::new(place(Table::Compat).unwrap_or_else(none));
+                Location::Case { test: Box::new(test), then, otherwise: Box::new(native) }
+            }
+            None => native,
+        }
+    }
+
+    /// The result.
+    pub fn result(&self) -> Location {
+        match self.on_return {
+            true => ctx_number(1),
+            false => Location::None("the call has no result yet".to_owned()),
+        }
+    }
+
+    /// Whether the call is one of these.
+    pub fn is_any(&self, sys: &System, names: &[&str]) -> Result<Test, Error> {
+        let version = sys.version()?;
+        let number = if self.on_return { self.context.register(arch::pt_regs::ORIG_AX) } else { ctx_number(1) };
+        let among = |table: Table| {
+            let numbers = names.iter().filter_map(|name| table.number(name, version)).map(i64::from);
+            Test::Any(numbers.map(|n| Test::Within { value: number.clone(), low: n, high: n }).collect())
+        };
+        let Some(compat) = self.is_compat() else { return Ok(among(Table::Native)) };
+        let native = self.flag().map(|value| Test::Within { value, low: 0, high: 0 });
+        let native = std::iter::once(among(Table::Native)).chain(native);
+        Ok(Test::Any(vec![Test::All(native.collect()), Test::All(vec![among(Table::Compat), compat])]))
+    }
+
+    fn flag(&self) -> Option<Location> {
+        let of = Box::new(self.flags.clone()?);
+        Some(Location::Masked { of, mask: arch::COMPAT_FLAG as i64 })
+    }
+
+    fn is_compat(&self) -> Option<Test> {
+        self.flag().map(|value| Test::Within { value, low: 1, high: i64::MAX })
     }
 }
 
