@@ -57,10 +57,17 @@ pub fn bind(program: &Expanded, env: &dyn Env, types: &mut TypeTable, diags: &mu
             visit(value, &mut |e| m.see(e));
         }
     }
+    // Translators can speak of the context too. Which of them a clause uses shows only when it is checked.
+    let mut translators = Mentions::default();
+    for item in &program.items {
+        if let Item::Translator(t) = item {
+            t.members.iter().for_each(|m| visit(&m.value, &mut |e| translators.see(e)));
+        }
+    }
 
     for (item, clause) in program.items.iter().enumerate() {
         let Item::Clause(clause) = clause else { continue };
-        let mentions = mentions(clause, &inlines);
+        let mentions = mentions(clause, &translators, &inlines);
         let mut count: HashMap<usize, usize> = HashMap::new();
         for spec in &clause.probes {
             let mut hits = Vec::new();
@@ -291,8 +298,8 @@ impl Mentions {
 }
 
 /// What a clause speaks of, inlines included.
-fn mentions(clause: &ast::Clause, inlines: &HashMap<&str, Mentions>) -> Mentions {
-    let mut m = Mentions::default();
+fn mentions(clause: &ast::Clause, translators: &Mentions, inlines: &HashMap<&str, Mentions>) -> Mentions {
+    let mut m = translators.clone();
     clause.predicate.iter().for_each(|e| visit(e, &mut |e| m.see(e)));
     clause.body.iter().for_each(|b| visit_block(b, &mut |e| m.see(e)));
     let mut done = HashSet::new();

@@ -25,6 +25,8 @@ pub struct Diagnostic {
     pub span: Option<Span>,
     /// One sentence without a full stop, beginning in lower case, that makes sense without the source line.
     pub message: String,
+    /// Where DTrace's layout counts lines, if not at `span`: DTrace finds some mistakes only when it has read on.
+    pub dtrace_at: Option<Span>,
     /// What is said under the marked place in the pretty form; empty repeats nothing.
     pub label: String,
     /// The part of a clause that DTrace's layout names (`action list`, `predicate`) where there is no line number.
@@ -67,6 +69,7 @@ impl Diagnostic {
             tag,
             span: span.into(),
             message: message.into(),
+            dtrace_at: None,
             label: String::new(),
             region: None,
             notes: Vec::new(),
@@ -84,6 +87,12 @@ impl Diagnostic {
     /// Says something under the marked place.
     pub fn label(mut self, text: impl Into<String>) -> Diagnostic {
         self.label = text.into();
+        self
+    }
+
+    /// Says where DTrace's layout counts lines.
+    pub fn dtrace_at(mut self, span: Span) -> Diagnostic {
+        self.dtrace_at = Some(span);
         self
     }
 

@@ -132,7 +132,8 @@ pub fn render_dtrace(diag: &Diagnostic, sources: &Sources, errtags: bool) -> Str
         out.push_str(&format!("[{}] ", diag.tag));
     }
     if let (Some(source), Some(span)) = (source, diag.span) {
-        let (name, line) = source.name_and_line(span.lo);
+        let at = diag.dtrace_at.filter(|at| at.source == span.source).unwrap_or(span);
+        let (name, line) = source.name_and_line(at.lo);
         match &source.origin {
             Origin::File(path) | Origin::Library(path) if name == path => out.push_str(&format!("line {line}: ")),
             Origin::File(_) | Origin::Library(_) => out.push_str(&format!("\"{name}\", line {line}: ")),

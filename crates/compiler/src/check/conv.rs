@@ -187,8 +187,9 @@ impl Checker<'_> {
         if let TKind::Int(v) = e.kind {
             return TExpr::int(normal(v, to), ty, span);
         }
-        let fits = to.0 >= 8 || from == to || from.0 < to.0 && (!from.1 || to.1);
-        if fits {
+        // What is read and what is computed has the size of its type, so only a type of that size can be put in its place.
+        let bits = matches!(e.kind, TKind::Object(_, _, Some(_)));
+        if from == to || from.0 == 8 && to.0 == 8 && !bits {
             return TExpr { ty, ..e };
         }
         TExpr { kind: TKind::Convert(Box::new(e)), ty, span }
@@ -303,6 +304,7 @@ impl Checker<'_> {
                     _ => None,
                 }
             }
+            Class::Struct if self.class(e.ty) == Class::Struct && self.same_type(ty, e.ty) => Some(e),
             _ => None,
         })
     }

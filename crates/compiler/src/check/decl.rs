@@ -1,7 +1,6 @@
 //! Declarations: types from specifiers and declarators, variables, type names, inlines.
 
 use super::conv::Class;
-use super::tree::*;
 use super::{Checker, Entity, Res};
 use probity_ir::{IntKind, Member, Scope, Space, TypeId, TypeKind};
 use probity_syntax::ast::{self, Basic, Derivation, Storage, TypeSpecKind};
@@ -161,40 +160,6 @@ impl<'a> Checker<'a> {
         Ok(key)
     }
 
-    /// `inline T n = e;`
-    pub(super) fn inline(&mut self, inline: &'a ast::Inline) -> Res<()> {
-        let Some(name) = &inline.declarator.name else { return Ok(()) };
-        if inline.declarator.derivations.iter().any(|d| matches!(d, Derivation::Tuple(_))) {
-            return self.unsupported(inline.span, "inline definitions with parameters are");
-        }
-        if super::names::function(&name.text).is_some()
-            || super::names::VARIABLES.contains(&name.text.as_str())
-            || self.inlines.contains_key(&name.text)
-            || self.globals.contains_key(&name.text)
-        {
-            return self.err(tags::D_DECL_IDRED, name.span, format!("`{}` is declared already", name.text));
-        }
-        // Its value is checked here for what does not depend on the probe, and again at each use.
-        let outside = std::mem::replace(&mut self.cx, super::Cx { in_clause: true, ..super::Cx::default() });
-        let value = self.inline_value(inline);
-        self.cx = outside;
-        // What it says of arguments is known only where it is used; that is no mistake here.
-        let _ = value;
-        self.inlines.insert(name.text.clone(), inline);
-        Ok(())
-    }
-
-    pub(super) fn inline_value(&mut self, inline: &'a ast::Inline) -> Res<TExpr> {
-        let base = self.specs(&inline.specs)?;
-        let ty = self.derive(base, &inline.declarator.derivations, inline.span)?;
-        let value = self.expr(&inline.value)?;
-        let from = value.ty;
-        match self.assign_to(ty, value)? {
-            Some(value) => Ok(value),
-            None => self.incompatible(inline.value.span, ty, "=", from),
-        }
-    }
-
     /// `(T)`, `sizeof (T)`
     pub(super) fn type_name(&mut self, ty: &ast::TypeName) -> Res<TypeId> {
         let base = self.specs(&ty.specs)?;
@@ -202,7 +167,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Applies pointers, arrays and functions to a type.
-    fn derive(&mut self, base: TypeId, derivations: &[Derivation], span: Span) -> Res<TypeId> {
+    pub(super) fn derive(&mut self, base: TypeId, derivations: &[Derivation], span: Span) -> Res<TypeId> {
         let mut ty = base;
         for d in derivations {
             ty = match d {
@@ -283,7 +248,7 @@ impl<'a> Checker<'a> {
     }
 
     /// The type that specifiers name.
-    fn specs(&mut self, specs: &ast::DeclSpecs) -> Res<TypeId> {
+    pub(super) fn specs(&mut self, specs: &ast::DeclSpecs) -> Res<TypeId> {
         let int = |size, signed, kind| TypeKind::Int { size, signed, kind };
         Ok(match &specs.ty.kind {
             TypeSpecKind::Implicit => self.basic.int,
@@ -429,14 +394,17 @@ impl<'a> Checker<'a> {
                 match self.class_complete(ty) {
                     Class::Void => return self.err(tags::D_DECL_VOIDOBJ, span, "a member cannot be `void`"),
                     Class::Func => return self.err(tags::D_DECL_VOIDOBJ, span, "a member cannot be a function"),
-                    Class::String => return self.err(tags::D_DECL_DYNOBJ, span, "a member cannot be a `string`"),
                     Class::Forward => {
                         let message = format!("the definition of `{}` is not known", self.name(ty));
                         return self.err(tags::D_DECL_INCOMPLETE, span, message);
                     }
                     _ => {}
                 }
-                let size = self.types.size(ty).unwrap_or(0);
+                // In memory a string is `strsize` characters.
+                let size = match self.class(ty) {
+                    Class::String => self.options.strsize,
+                    _ => self.types.size(ty).unwrap_or(0),
+                };
                 let its_align = self.align(ty, 0);
                 let width = match d.and_then(|d| d.width.as_ref()) {
                     Some(e) => Some(self.width(e, ty, size, !label.is_empty())?),

@@ -2,13 +2,11 @@
 
 use super::conv::Class;
 use super::tree::*;
+use super::xlate::Place;
 use super::{Checker, Entity, Res};
 use probity_ir::{ArrayId, Location, Scope, Space, TypeId, VarId};
 use probity_syntax::ast::{self, Expr, ExprKind, UnaryOp};
 use probity_syntax::{Diagnostic, Span, near, tags};
-
-/// How deep inlines may use inlines.
-const INLINE_DEPTH: u32 = 64;
 
 impl<'a> Checker<'a> {
     /// Checks an expression that is to have a value.
@@ -30,8 +28,14 @@ impl<'a> Checker<'a> {
             }
             ExprKind::String(bytes) => Ok(TExpr { kind: TKind::Str(bytes.clone()), ty: self.basic.string, span }),
             ExprKind::Ident(name) => self.ident(name, span),
-            ExprKind::SelfVar(name) => self.variable(Scope::Thread, &name.text, span),
-            ExprKind::ThisVar(name) => self.variable(Scope::Clause, &name.text, span),
+            ExprKind::SelfVar(name) => {
+                let e = self.variable(Scope::Thread, &name.text, span)?;
+                Ok(self.as_translated(e))
+            }
+            ExprKind::ThisVar(name) => {
+                let e = self.variable(Scope::Clause, &name.text, span)?;
+                Ok(self.as_translated(e))
+            }
             ExprKind::Symbol(symbol) => self.symbol(symbol, span),
             ExprKind::Aggregation(agg) => {
                 let message = format!("aggregation @{} has no value that a program can use", agg.name);
@@ -118,7 +122,7 @@ impl<'a> Checker<'a> {
                 let ty = self.type_name(ty)?;
                 self.offsetof(ty, members, span)
             }
-            ExprKind::Xlate { .. } => self.unsupported(span, "translators (`xlate`) are"),
+            ExprKind::Xlate { ty, operand } => self.xlate(ty, operand, span),
             ExprKind::Error => Err(super::Reported),
         }
     }
@@ -146,13 +150,19 @@ impl<'a> Checker<'a> {
     }
 
     fn ident(&mut self, name: &str, span: Span) -> Res<TExpr> {
+        if let Some(e) = self.bound_name(name) {
+            return Ok(TExpr { span, ..e });
+        }
         match self.globals.get(name) {
             Some(Entity::Poison) => return Err(super::Reported),
-            Some(_) => return self.variable(Scope::Global, name, span),
+            Some(_) => {
+                let e = self.variable(Scope::Global, name, span)?;
+                return Ok(self.as_translated(e));
+            }
             None => {}
         }
         if let Some(&inline) = self.inlines.get(name) {
-            return self.expand_inline(inline, span);
+            return self.expand_inline(inline, None, span);
         }
         if let Some(&(value, ty)) = self.enumerators.get(name) {
             return Ok(TExpr::int(value, ty, span));
@@ -170,17 +180,6 @@ impl<'a> Checker<'a> {
             Some(value) => value,
             None => self.undefined(name, span),
         }
-    }
-
-    fn expand_inline(&mut self, inline: &'a ast::Inline, span: Span) -> Res<TExpr> {
-        if self.inline_depth >= INLINE_DEPTH {
-            return self.err(tags::D_UNKNOWN, span, "inline definitions use each other without end");
-        }
-        self.inline_depth += 1;
-        let value = self.inline_value(inline);
-        self.inline_depth -= 1;
-        // Mistakes in it were reported where it was defined; here it stands for its value.
-        Ok(TExpr { span, ..value? })
     }
 
     fn space_of(&mut self, scope: Scope) -> &mut std::collections::HashMap<String, Entity> {
@@ -328,8 +327,18 @@ impl<'a> Checker<'a> {
             (Ok(v), None) => Some(self.implicit_type(v)),
             (Err(_), _) => None,
         };
+        let (vars, arrays) = (self.vars.len() as u32, self.arrays.len() as u32);
         let target = self.target(target, implicit, &text)?;
         let value = value_checked?;
+        if let (TKind::Xlated { translator, .. }, None) = (&value.kind, op) {
+            self.fresh = match &target.kind {
+                TKind::Var(v) if v.0 >= vars => Some(Place::Var(v.0)),
+                TKind::Elem(a, _) if a.0 >= arrays => Some(Place::Array(a.0)),
+                _ => None,
+            };
+            let translator = *translator;
+            return self.assign_translated(target, translator, value, op_span);
+        }
         if let Some(op) = op {
             return self.compound(op, op_span, target, value, span);
         }
@@ -348,6 +357,9 @@ impl<'a> Checker<'a> {
 
     /// The type that a variable gets from the first value assigned to it.
     fn implicit_type(&mut self, value: &TExpr) -> TypeId {
+        if let TKind::Xlated { source, .. } = &value.kind {
+            return source.ty;
+        }
         match self.class(value.ty) {
             Class::Array(of, _) if self.is_char(of) => self.basic.string,
             Class::Array(of, _) => {
@@ -403,8 +415,14 @@ impl<'a> Checker<'a> {
             }
         };
         let known = self.space_of(scope).get(name).copied();
+        if let (Scope::Global, None, Some(&inline)) = (scope, self.bound_name(name), self.inlines.get(name))
+            && super::inline::params(inline).is_some()
+        {
+            return self.expand_inline(inline, Some(keys), span);
+        }
         let other = scope == Scope::Global
-            && (self.inlines.contains_key(name)
+            && (self.bound_name(name).is_some()
+                || self.inlines.contains_key(name)
                 || self.enumerators.contains_key(name)
                 || super::names::VARIABLES.contains(&name.as_str()));
         match known {
@@ -416,7 +434,10 @@ impl<'a> Checker<'a> {
                 let value = self.expr(base)?;
                 self.subscripts(value, keys, span)
             }
-            _ => self.element(scope, name, base.span, keys, span, None, "[]"),
+            _ => {
+                let e = self.element(scope, name, base.span, keys, span, None, "[]")?;
+                Ok(self.as_translated(e))
+            }
         }
     }
 

@@ -47,7 +47,7 @@ impl Checker<'_> {
         self.report(d)
     }
 
-    fn member_names(&self, ty: TypeId, names: &mut Vec<String>, depth: u32) {
+    pub(super) fn member_names(&self, ty: TypeId, names: &mut Vec<String>, depth: u32) {
         let TypeKind::Struct { members, .. } = self.types.get(self.types.resolve(ty)) else { return };
         for m in members {
             if !m.name.is_empty() {
@@ -81,6 +81,12 @@ impl Checker<'_> {
 
     /// `base.m` and `base->m`
     pub(super) fn access(&mut self, base: TExpr, arrow: bool, name: &ast::Name, span: Span) -> Res<TExpr> {
+        if let TKind::Xlated { translator, source } = &base.kind
+            && matches!(self.class(base.ty), Class::Pointer(..)) == arrow
+        {
+            let (translator, source) = (*translator, (**source).clone());
+            return self.translated_member(translator, source, name, span);
+        }
         let (addr, space, ty) = if arrow {
             let base = self.decay(base);
             match self.class(base.ty) {
@@ -154,6 +160,9 @@ impl Checker<'_> {
     /// `*e`
     pub(super) fn deref(&mut self, e: TExpr, span: Span) -> Res<TExpr> {
         let e = self.decay(e);
+        if let (TKind::Xlated { .. }, Class::Pointer(to, _)) = (&e.kind, self.class(e.ty)) {
+            return Ok(TExpr { ty: to, span, ..e });
+        }
         match self.class(e.ty) {
             Class::Pointer(to, space) => match self.class_complete(to) {
                 Class::Void => {
@@ -207,6 +216,10 @@ impl Checker<'_> {
     /// `&e`
     pub(super) fn address_of(&mut self, e: TExpr, span: Span) -> Res<TExpr> {
         match e.kind {
+            TKind::Xlated { .. } if self.class(e.ty) == Class::Struct => {
+                let ty = self.types.pointer(e.ty, Space::Kernel);
+                Ok(TExpr { ty, span, ..e })
+            }
             TKind::Object(_, _, Some(_)) => self.err(tags::D_ADDROF_BITFIELD, span, "a bit-field has no address"),
             TKind::Object(addr, space, None) => {
                 let ty = self.types.pointer(e.ty, space);

@@ -9,15 +9,18 @@ mod call;
 mod conv;
 mod decl;
 mod expr;
+mod inline;
 mod member;
 mod names;
 mod ops;
 mod print;
 mod proto;
+mod provider;
 mod quant;
 mod sub;
 mod translated;
 pub mod tree;
+mod xlate;
 
 use crate::bind::{Bound, BoundClause, BoundProbe, Mentions};
 use crate::env::Env;
@@ -127,6 +130,15 @@ struct Checker<'a> {
     enumerators: HashMap<String, (i64, TypeId)>,
     inlines: HashMap<String, &'a ast::Inline>,
     inline_depth: u32,
+    translators: Vec<xlate::Translator<'a>>,
+    /// The names that the translators and inlines being expanded bind; only the innermost are seen.
+    frames: Vec<Vec<(String, TExpr)>>,
+    /// Variables that keep what is translated: by which translator, and the type of the translated pointer.
+    translated: HashMap<xlate::Place, (u32, TypeId)>,
+    /// The variable that the assignment being checked has made.
+    fresh: Option<xlate::Place>,
+    /// The number of the last [`TKind::Hold`].
+    held: u32,
     globals: HashMap<String, Entity>,
     threads: HashMap<String, Entity>,
     locals: HashMap<String, Entity>,
@@ -170,6 +182,11 @@ pub fn check(
         enumerators: HashMap::new(),
         inlines: HashMap::new(),
         inline_depth: 0,
+        translators: Vec::new(),
+        frames: Vec::new(),
+        translated: HashMap::new(),
+        fresh: None,
+        held: 0,
         globals: HashMap::new(),
         threads: HashMap::new(),
         locals: HashMap::new(),
@@ -193,8 +210,8 @@ pub fn check(
             }
             Item::Declaration(decl) => drop(c.declaration(decl, false)),
             Item::Inline(inline) => drop(c.inline(inline)),
-            Item::Translator(t) => drop(c.unsupported::<()>(t.span, "translators are")),
-            Item::Provider(p) => drop(c.unsupported::<()>(p.span, "provider declarations are")),
+            Item::Translator(t) => drop(c.translator(t, false)),
+            Item::Provider(p) => drop(c.provider(p)),
             Item::Pragma(_) => {}
         }
     }
@@ -286,6 +303,10 @@ impl<'a> Checker<'a> {
             self.cx.region = Some("predicate");
             predicate = clause.predicate.as_ref().map(|p| self.predicate(p));
         }
+        if let Some(Ok(p)) = &predicate {
+            self.no_translated_value(p);
+        }
+        self.no_translated_values(&mut body);
         (predicate.and_then(Result::ok), body)
     }
 
@@ -333,6 +354,11 @@ impl<'a> Checker<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a text is a library's.
+    fn of_library(&self, span: Span) -> bool {
+        self.sources.get(span.source).is_some_and(|s| matches!(s.origin, probity_syntax::Origin::Library(_)))
     }
 
     /// Reports an error.

@@ -327,6 +327,13 @@ impl Checker<'_> {
         if target == Class::Void {
             return Ok(TExpr { ty, span, ..e });
         }
+        let whole = matches!(e.kind, TKind::Xlated { .. }) || target == Class::Struct;
+        if whole && self.same_type(ty, from) && target != Class::Forward {
+            return Ok(TExpr { ty, span, ..e });
+        }
+        if matches!(e.kind, TKind::Xlated { .. }) {
+            return self.bad_cast(span, from, ty);
+        }
         if target == Class::Float || self.class(from) == Class::Float {
             return self.unsupported(span, "floating-point values are");
         }

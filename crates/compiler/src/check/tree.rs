@@ -110,6 +110,17 @@ pub enum TKind {
     },
     /// `a, b`
     Comma(Box<TExpr>, Box<TExpr>),
+    /// Translated data: a struct, or a pointer to one, by the type. Only the checker sees it: what is left of it are its members.
+    Xlated {
+        /// Index of the translator.
+        translator: u32,
+        /// What is translated.
+        source: Box<TExpr>,
+    },
+    /// Evaluates the first, then the second, in which [`TKind::Held`] with this number is the first's value.
+    Hold(u32, Box<TExpr>, Box<TExpr>),
+    /// A value that a [`TKind::Hold`] around it has.
+    Held(u32),
 }
 
 /// Where a bit-field is.
@@ -257,9 +268,11 @@ impl TExpr {
         match &self.kind {
             TKind::Int(_) | TKind::Str(_) | TKind::RawArg(_) | TKind::Arg(_) | TKind::Errno | TKind::Caller => vec![],
             TKind::Ucaller | TKind::Ppid(..) | TKind::Builtin(_) | TKind::Comm | TKind::ProbePart(_) => vec![],
-            TKind::Var(_) | TKind::Old => vec![],
             TKind::Elem(_, key) | TKind::Sub(_, key) => key.iter().collect(),
             TKind::Strtok(s, d) => s.as_deref().into_iter().chain([&**d]).collect(),
+            TKind::Var(_) | TKind::Old | TKind::Held(_) => vec![],
+            TKind::Xlated { source, .. } => vec![source],
+            TKind::Hold(_, a, b) => vec![a, b],
             TKind::Un(_, a) | TKind::Convert(a) | TKind::Truth(a) | TKind::StrLen(a) | TKind::Object(a, ..) => vec![a],
             TKind::Bin(_, a, b) | TKind::And(a, b) | TKind::Or(a, b) | TKind::StrCmp(_, a, b) => vec![a, b],
             TKind::StrJoin(a, b) | TKind::CopyIn(a, b) | TKind::Comma(a, b) => vec![a, b],
@@ -281,6 +294,7 @@ impl TExpr {
             let random = matches!(e.kind, TKind::Sub(Sub::Random, _));
             random
                 || matches!(e.kind, TKind::Assign { .. } | TKind::Step { .. } | TKind::CopyIn(..) | TKind::Strtok(..))
+                || matches!(e.kind, TKind::Hold(..))
         })
     }
 }

@@ -9,6 +9,7 @@ use probity_ir::{
     Scope, Show, Signature, Stmt, TempId, UnitId, Val, Var, VarId,
 };
 use probity_syntax::{Sources, Span};
+use std::collections::HashMap;
 
 /// What a clause's code depends on.
 #[derive(Clone, Copy)]
@@ -53,6 +54,8 @@ pub(super) struct ClauseLower<'a> {
     blocks: Vec<Vec<Stmt>>,
     /// The target's old value in compound assignments.
     pub(super) old: Vec<ExprId>,
+    /// The values that [`TKind::Hold`] holds, by number.
+    pub(super) held: HashMap<u32, ExprId>,
     pending: Option<Pending>,
     action: u32,
     line: u32,
@@ -67,6 +70,7 @@ pub(super) fn lower_clause<'a>(cx: Context<'a>, variant: &Variant, program: &'a 
         temps: Vec::new(),
         blocks: vec![Vec::new()],
         old: Vec::new(),
+        held: HashMap::new(),
         pending: None,
         action: 0,
         line: 0,

@@ -165,7 +165,10 @@ impl ClauseLower<'_> {
             }
             TKind::Convert(a) => {
                 let x = self.expr(a);
-                self.ext(x, e.ty)
+                let (from, to) = (self.size_sign(a.ty), self.size_sign(e.ty));
+                // A type that holds all values of the other needs no extension.
+                let fits = to.0 >= 8 || from == to || from.0 < to.0 && (!from.1 || to.1);
+                if fits { x } else { self.ext(x, e.ty) }
             }
             TKind::Truth(a) => {
                 let x = self.expr(a);
@@ -225,6 +228,19 @@ impl ClauseLower<'_> {
                 self.discard(a);
                 self.expr(b)
             }
+            TKind::Hold(slot, value, body) => {
+                let val = self.val(value);
+                let id = self.expr(value);
+                let id = self.hold(id, val);
+                self.held.insert(*slot, id);
+                self.expr(body)
+            }
+            // The checker leaves neither translated data nor a value that nothing holds.
+            TKind::Held(slot) => match self.held.get(slot) {
+                Some(id) => *id,
+                None => self.constant(0),
+            },
+            TKind::Xlated { source, .. } => self.expr(source),
         }
     }
 

@@ -13,6 +13,7 @@ use crate::check::Checked;
 use crate::options::Options;
 use probity_ir::{Agg, Array, Clause, ClauseId, Program, Selector, Unit, UnitId, Var};
 use probity_syntax::Sources;
+pub(crate) use shape::exprs_of;
 use shape::{Shapes, Texts, UnitMap};
 use std::collections::HashSet;
 

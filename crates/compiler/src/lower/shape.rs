@@ -275,7 +275,7 @@ pub(super) fn for_each_stmt(stmts: &[TStmt], f: &mut dyn FnMut(&TStmt)) {
 }
 
 /// The expressions of a statement itself.
-pub(super) fn exprs_of(stmt: &TStmt) -> Vec<&TExpr> {
+pub(crate) fn exprs_of(stmt: &TStmt) -> Vec<&TExpr> {
     match &stmt.kind {
         TStmtKind::Expr(e) | TStmtKind::If(e, ..) => vec![e],
         TStmtKind::Aggregate { key, args, .. } => key.iter().chain(args).collect(),

@@ -119,6 +119,9 @@ fn arithmetic_follows_c() {
     assert_eq!(read("trace(1 ^^ 1); trace(!5); trace(~0);"), "emit0(0,0,-1)");
     assert_eq!(read("trace(timestamp / pid);"), "emit0(DivU(Timestamp,Pid))");
     assert_eq!(read("trace('a'); trace(sizeof (int)); trace(sizeof (uint64_t *));"), "emit0(97,4,8)");
+    // A conversion changes neither what is read nor how wide is computed.
+    assert_eq!(read("trace((uint64_t)(uid - gid));"), "emit0(u32(Sub(Uid,Gid)))");
+    assert!(read("trace((long)*(int *)arg0);").starts_with("emit0(Kernel.i32["));
     assert_eq!(read("trace(pid == 1 && tid == 2 || !uid);"), "emit0(or(and(Eq(Pid,1),Eq(Tid,2)),LogNot(Uid)))");
 }
 
@@ -285,4 +288,32 @@ fn options_and_declarations() {
     assert_eq!(body("BEGIN { trace(sizeof (gfp_t)); }"), "emit0(4)");
     assert_eq!(body("ERROR { trace(arg4 == DTRACEFLT_DIVZERO); trace(ENOENT); }"), "emit0(Eq(ctx32,4),2)");
     assert_eq!(body("BEGIN { trace(curthread != NULL); }"), "emit0(Ne(CurThread,0))");
+}
+
+#[test]
+fn translated_members_are_their_expressions() {
+    let with = |clause: &str| {
+        body(&format!(
+            "struct in {{ int a; int b; }}; struct out {{ long o; string name; struct out *next; }};\n\
+             translator struct out < struct in *v > {{ o = v->a + v->b; name = execname; }};\n\
+             inline struct out *cur = xlate<struct out *>((struct in *)arg0);\n\
+             inline int add[int x, int y] = x + y;\n{clause}"
+        ))
+    };
+    assert_eq!(
+        with("BEGIN { trace(cur->o); trace(cur->name); trace((*cur).o); }"),
+        "emit0(Add(Kernel.i32[ctx0],Kernel.i32[Add(ctx0,4)]),comm,Add(Kernel.i32[ctx0],Kernel.i32[Add(ctx0,4)]))"
+            .replace("Add(Kernel", "i32(Add(Kernel")
+            .replace(",4)])", ",4)]))")
+    );
+    // A variable keeps what is translated.
+    assert_eq!(with("BEGIN { self->p = cur; trace(self->p->o); }"), with_var("v0"));
+    assert_eq!(with("struct out *p; BEGIN { p = cur; trace(p->o); }"), with_var("v0"));
+    assert_eq!(with("BEGIN { trace(add[pid, 2]); }"), "emit0(i32(Add(Pid,2)))");
+    // Parameters are evaluated once.
+    assert_eq!(with("BEGIN { trace(add[x++, 2]); }"), "t0 = v0 += 1; t1 = i32(t0); emit0(i32(Add(t1,2)))");
+}
+
+fn with_var(v: &str) -> String {
+    format!("{v} = ctx0; emit0(i32(Add(Kernel.i32[{v}],Kernel.i32[Add({v},4)])))")
 }

@@ -512,6 +512,14 @@ impl Parser<'_> {
 
     pub(super) fn translator(&mut self) -> Parsed<Translator> {
         let lo = self.bump().span;
+        let defines = matches!(&self.tok().kind, Tok::Ident(word) if matches!(word.as_str(), "struct" | "union" | "enum"))
+            && self.peek(2).kind == Tok::Punct(P::LBrace);
+        if defines {
+            let brace = self.peek(2).span;
+            let message = "a translator names the type that it translates to, and does not define it";
+            let d = Diagnostic::error(tags::D_DECL_TYPERED, brace, message);
+            return Err(self.fail(d.help("write `translator T < S *v > { member = …; };`")));
+        }
         let (output, _) = self.type_name()?;
         self.expect(P::Lt, "after the type that is translated to")?;
         let input_lo = self.tok().span;

@@ -1,0 +1,1 @@
+inline int f = 1; inline int f = 2;

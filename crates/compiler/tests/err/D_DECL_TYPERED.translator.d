@@ -1,0 +1,1 @@
+translator struct out { int x; } { x = 1; };

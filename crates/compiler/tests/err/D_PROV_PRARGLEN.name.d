@@ -1,0 +1,1 @@
+provider p { probe go(int a) : (int b); };

@@ -1,0 +1,2 @@
+struct s { int x; };
+provider p { probe go(int a) : (struct s *a); };
