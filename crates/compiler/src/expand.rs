@@ -7,7 +7,7 @@ use probity_ir::{ProbeDesc, TypeTable};
 use probity_syntax::ast::{self, Item, Pragma, PragmaKind};
 use probity_syntax::macros::Macros;
 use probity_syntax::parse::{ParseOptions, SpecKind, parse_clause_flag};
-use probity_syntax::{Diagnostic, Origin, SourceId, Sources, tags};
+use probity_syntax::{Diagnostic, Origin, SourceId, Sources, Span, tags};
 use std::collections::HashSet;
 
 /// One source text of a run, in the order of the command line.
@@ -60,12 +60,15 @@ pub fn expand(input: &Input, env: &dyn Env, diags: &mut Vec<Diagnostic>) -> Expa
         }
         pragmas(&parsed.items, &mut out.options, env, &mut found);
         let bad = found.iter().any(Diagnostic::is_error);
-        if parsed.items.is_empty() && !out.options.empty && !bad {
+        let empty = parsed.items.iter().all(|item| matches!(item, Item::Pragma(_)));
+        if empty && !out.options.empty && !bad {
+            let source = &out.sources.sources[id.0 as usize];
+            let end = source.text.len() as u32;
             found.push(
                 Diagnostic::error(
                     tags::D_EMPTY,
-                    None,
-                    format!("{} has no clause and no declaration", out.sources.sources[id.0 as usize].name()),
+                    Span::new(id, end, end),
+                    format!("{} has no clause and no declaration", source.name()),
                 )
                 .help("give at least one clause, such as `BEGIN { exit(0); }`, or set the option `empty`"),
             );

@@ -39,6 +39,8 @@ pub struct Diagnostic {
     pub help: Option<String>,
     /// An edit that would mend it.
     pub suggestion: Option<Suggestion>,
+    /// The message in DTrace's layout, where its wording is what scripts know it by.
+    pub dtrace_message: Option<String>,
 }
 
 /// A remark that belongs to a diagnostic.
@@ -76,6 +78,7 @@ impl Diagnostic {
             facts: Vec::new(),
             help: None,
             suggestion: None,
+            dtrace_message: None,
         }
     }
 
@@ -123,6 +126,12 @@ impl Diagnostic {
     /// Offers an edit.
     pub fn suggest(mut self, span: Span, replacement: impl Into<String>, message: impl Into<String>) -> Diagnostic {
         self.suggestion = Some(Suggestion { span, replacement: replacement.into(), message: message.into() });
+        self
+    }
+
+    /// What DTrace's layout says instead of the message.
+    pub fn dtrace_says(mut self, message: impl Into<String>) -> Diagnostic {
+        self.dtrace_message = Some(message.into());
         self
     }
 

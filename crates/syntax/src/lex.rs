@@ -79,6 +79,7 @@ impl<'a> Lexer<'a> {
                     None => {
                         let span = self.span(pos, pos + 2);
                         let diag = Diagnostic::error(tags::D_SYNTAX, span, "this comment is not closed")
+                            .dtrace_at(self.span(self.text.len(), self.text.len()))
                             .help("close it with `*/`");
                         self.report(diag);
                         self.text.len()
@@ -221,7 +222,8 @@ impl<'a> Lexer<'a> {
                 } else {
                     (tags::D_STR_NL, "this string is not closed before the end of the line")
                 };
-                self.report(Diagnostic::error(tag, span, message).help("close it with `\"`"));
+                let next = self.span(pos + len + 1, pos + len + 1);
+                self.report(Diagnostic::error(tag, span, message).dtrace_at(next).help("close it with `\"`"));
                 (Tok::Str(unescape(&rest[1..len])), len)
             }
         }
@@ -234,7 +236,9 @@ impl<'a> Lexer<'a> {
             Err(len) => {
                 let message = "this character constant is not closed before the end of the line";
                 let span = self.span(pos, pos + len);
-                self.report(Diagnostic::error(tags::D_CHR_NL, span, message).help("close it with `'`"));
+                let next = self.span(pos + len + 1, pos + len + 1);
+                let diag = Diagnostic::error(tags::D_CHR_NL, span, message).dtrace_at(next);
+                self.report(diag.help("close it with `'`"));
                 return (Tok::Char(CharLit { value: 0, bytes: 1 }), len);
             }
         };

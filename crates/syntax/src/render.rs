@@ -144,7 +144,7 @@ pub fn render_dtrace(diag: &Diagnostic, sources: &Sources, errtags: bool) -> Str
             }
         }
     }
-    out.push_str(&diag.message);
+    out.push_str(diag.dtrace_message.as_ref().unwrap_or(&diag.message));
     let width = diag.facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     for (name, value) in &diag.facts {
         out.push_str(&format!("\n\t{name:>width$}: {value}"));
@@ -177,6 +177,10 @@ mod tests {
         let diag = Diagnostic::error(tags::D_SYNTAX, span, "no");
         let line = render_dtrace(&diag, &sources, false);
         assert_eq!(line, "dtrace: failed to compile script a.d: \"b.d\", line 7: no");
+        let diag = Diagnostic::error(tags::D_PROTO_ARG, span, "no").fact("prototype", "int").fact("argument", "string");
+        let diag = diag.dtrace_at(Span { lo: 0, hi: 1, ..span }).dtrace_says("bad");
+        let line = render_dtrace(&diag, &sources, false);
+        assert_eq!(line, "dtrace: failed to compile script a.d: line 1: bad\n\tprototype: int\n\t argument: string");
         let diag = Diagnostic::error(tags::D_PROC_GRAB, None, "no");
         assert_eq!(render_dtrace(&diag, &sources, true), "dtrace: [D_PROC_GRAB] no");
     }

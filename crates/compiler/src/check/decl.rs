@@ -389,7 +389,7 @@ impl<'a> Checker<'a> {
                     None => (base, String::new(), decl.span),
                 };
                 if !label.is_empty() && members.iter().any(|m| m.name == label) {
-                    return self.err(tags::D_DECL_MNAME, span, format!("member `{label}` is declared twice"));
+                    return self.err(tags::D_UNKNOWN, span, format!("member `{label}` is declared twice"));
                 }
                 match self.class_complete(ty) {
                     Class::Void => return self.err(tags::D_DECL_VOIDOBJ, span, "a member cannot be `void`"),

@@ -301,7 +301,11 @@ impl<'a> Checker<'a> {
         }
         if again {
             self.cx.region = Some("predicate");
+            let after = self.diags.len();
             predicate = clause.predicate.as_ref().map(|p| self.predicate(p));
+            // What is still wrong with it stands in front of what is wrong with the body.
+            let more = self.diags.len() - after;
+            self.diags[before..].rotate_right(more);
         }
         if let Some(Ok(p)) = &predicate {
             self.no_translated_value(p);

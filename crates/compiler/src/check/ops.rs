@@ -359,6 +359,7 @@ impl Checker<'_> {
                     _ => Space::Kernel,
                 };
                 let ty = self.types.pointer(to, space);
+                let e = self.convert(e, ty);
                 Ok(TExpr { span, ty, ..e })
             }
             _ => self.bad_cast(span, from, ty),
@@ -386,7 +387,16 @@ impl Checker<'_> {
             return self.err(tags::D_OP_ARITH, op_span, message);
         }
         let mut add = None;
-        if matches!(op, BinaryOp::Add | BinaryOp::Sub) && self.is_int(&value) && !self.is_bool(ty) {
+        // A value that changes the target itself must find it as it was: `i += i++` reads `i` first.
+        let own = value.any(&mut |e| match &e.kind {
+            TKind::Assign { target: t, .. } | TKind::Step { target: t, .. } => match (&t.kind, &target.kind) {
+                (TKind::Var(a), TKind::Var(b)) => a == b,
+                (TKind::Elem(a, _), TKind::Elem(b, _)) => a == b,
+                _ => false,
+            },
+            _ => false,
+        });
+        if matches!(op, BinaryOp::Add | BinaryOp::Sub) && self.is_int(&value) && !self.is_bool(ty) && !own {
             let long = self.basic.long;
             let by = match self.class(ty) {
                 Class::Pointer(to, _) => self.scaled(value.clone(), to)?,

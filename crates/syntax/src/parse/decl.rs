@@ -58,7 +58,7 @@ impl Words {
             return error(tags::D_DECL_COMBO, "a type cannot be both signed and unsigned");
         }
         if self.short > 0 && self.long > 0 || self.short > 1 || self.long > 2 {
-            return error(tags::D_DECL_COMBO, "`short` and `long` cannot be combined like this");
+            return error(tags::D_UNKNOWN, "`short` and `long` cannot be combined like this");
         }
         let is_unsigned = self.unsigned > 0;
         Ok(match base {
@@ -229,7 +229,9 @@ impl Parser<'_> {
                     true => tags::D_DECL_LONGINT,
                 };
                 let message = format!("`{word}` cannot be combined with the type in front of it");
-                return Err(self.fail(Diagnostic::error(tag, span, message)));
+                // A tagged type is complete for DTrace when it has read what follows the tag.
+                let at = if is_tagged { self.peek(2).span } else { span };
+                return Err(self.fail(Diagnostic::error(tag, span, message).dtrace_at(at)));
             }
             match word.as_str() {
                 _ if basic.is_some() => words.base = basic,

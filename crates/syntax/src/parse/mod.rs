@@ -279,7 +279,8 @@ impl Parser<'_> {
             }
             format!("`{shown}`")
         };
-        let diag = Diagnostic::error(tags::D_SYNTAX, span, format!("expected {what}, found {found}"));
+        let at = self.tok().span;
+        let diag = Diagnostic::error(tags::D_SYNTAX, span, format!("expected {what}, found {found}")).dtrace_at(at);
         self.fail(diag.label(format!("expected {what}")))
     }
 
