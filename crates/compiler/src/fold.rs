@@ -271,7 +271,9 @@ fn fold_clause(unit: &Unit, clause: &ClauseCode) -> ClauseCode {
 fn count_sets(body: &[Stmt], sets: &mut HashMap<TempId, u32>) {
     for stmt in body {
         match stmt {
-            Stmt::SetTemp(t, _) | Stmt::CopyIn { dst: t, .. } => *sets.entry(*t).or_default() += 1,
+            Stmt::SetTemp(t, _) | Stmt::CopyIn { dst: t, .. } | Stmt::Act { dst: Some(t), .. } => {
+                *sets.entry(*t).or_default() += 1
+            }
             Stmt::AddVar { old: Some(t), .. } | Stmt::AddElem { old: Some(t), .. } => *sets.entry(*t).or_default() += 1,
             Stmt::If { then, otherwise, .. } => {
                 count_sets(then, sets);
@@ -292,6 +294,7 @@ pub fn stmt_exprs(stmt: &Stmt) -> Vec<ExprId> {
         Stmt::CopyIn { addr, len, .. } => vec![*addr, *len],
         Stmt::Aggregate { key, args, .. } => key.iter().chain(args).copied().collect(),
         Stmt::Emit { values, .. } => values.clone(),
+        Stmt::Act { args, .. } => args.clone(),
         Stmt::If { cond, .. } => vec![*cond],
         Stmt::Stop | Stmt::Mark { .. } => Vec::new(),
     }
@@ -374,6 +377,7 @@ impl Folder<'_> {
                     Stmt::Aggregate { agg: *agg, key: self.list(key), args: self.list(args) }
                 }
                 Stmt::Emit { record, values } => Stmt::Emit { record: *record, values: self.list(values) },
+                Stmt::Act { act, dst, args } => Stmt::Act { act: *act, dst: *dst, args: self.list(args) },
                 Stmt::Stop => Stmt::Stop,
                 Stmt::Mark { line, action } => Stmt::Mark { line: *line, action: *action },
                 Stmt::If { cond, then, otherwise } => {

@@ -6,8 +6,8 @@
 use crate::codegen::{CodegenError, CodegenOptions};
 use probity_bpf::object::{MapKind, MapSpec, map_flags};
 use probity_ir::{
-    Agg, AggLayout, DataRings, Drop, HEADER, Layout, Program, RINGS_BY_COMPARISON, RecordLayout, RingKind, SLOT_STRIDE,
-    SLOTS, STARTING, Scope, Stmt, Val, VarPlace,
+    Agg, AggLayout, DataRings, Drop, HEADER, Layout, MAX_SPECULATIONS, Program, RINGS_BY_COMPARISON, RecordLayout,
+    RingKind, SLOT_STRIDE, SLOTS, SPEC_SLOT, STARTING, Scope, Stmt, Val, VarPlace,
 };
 
 /// Offset of the state word in the state map's value.
@@ -140,8 +140,20 @@ pub fn plan(program: &Program, options: &CodegenOptions) -> Result<Plan, Codegen
         };
         layout.vars.push(place);
     }
+    let nspec = program.nspec.min(MAX_SPECULATIONS);
+    let words = if nspec == 0 { 0 } else { nspec.div_ceil(64).next_power_of_two() };
+    layout.spec_offset = state_size;
+    layout.spec_slots = state_size + 8 * words;
+    state_size = layout.spec_slots + if nspec == 0 { 0 } else { nspec.next_power_of_two() * SPEC_SLOT };
     let mut state = vec![0; state_size as usize];
     state[..8].copy_from_slice(&STARTING.to_ne_bytes());
+    for word in 0..words {
+        // What is no id is never free.
+        let ids = nspec.saturating_sub(64 * word).min(64);
+        let taken = u64::MAX.checked_shl(ids).unwrap_or(0);
+        let at = (layout.spec_offset + 8 * word) as usize;
+        state[at..at + 8].copy_from_slice(&taken.to_ne_bytes());
+    }
     let mut spec = MapSpec::global("state", state);
     spec.flags |= map_flags::MMAPABLE;
     layout.state_map = add(spec);
@@ -151,7 +163,7 @@ pub fn plan(program: &Program, options: &CodegenOptions) -> Result<Plan, Codegen
     layout.drops_map = add(spec);
 
     layout.control_ring = add(MapSpec::ringbuf("control", CONTROL_RING));
-    if program.records.iter().any(|r| r.ring == RingKind::Data) {
+    if program.records.iter().any(|r| r.ring != RingKind::Control) {
         let size = options.ring_size.clamp(4096, 1 << 30).next_power_of_two();
         layout.data_rings = if ncpu <= RINGS_BY_COMPARISON {
             DataRings::Each((0..ncpu).map(|cpu| add(MapSpec::ringbuf(&format!("ring{cpu}"), size))).collect())

@@ -147,6 +147,10 @@ pub enum Action {
     Normalize(AggId, Operand),
     /// `denormalize(@a)`.
     Denormalize(AggId),
+    /// `commit(id)`: the speculation of that handle.
+    Commit(Operand),
+    /// `discard(id)`: likewise.
+    Discard(Operand),
     /// The default action of an empty clause: the probe's line.
     Default,
 }

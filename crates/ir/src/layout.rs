@@ -30,6 +30,15 @@
 //! At [`Layout::realtime_offset`] is an i64 that the consumer writes before BEGIN: `CLOCK_REALTIME` - `CLOCK_MONOTONIC` in
 //! nanoseconds, for `walltimestamp`.
 //!
+//! # Speculations
+//!
+//! Where the program speculates, the state map has at [`Layout::spec_offset`] a bitmap of ids in use (bit `id - 1`, in u64 words; the bits
+//! beyond `nspec` are set from the start), and after it, at [`Layout::spec_slots`], 16 bytes for each id: u64 turn (odd while the id is active, even
+//! while idle; each start and each end adds 1) and i64 bytes taken of its room. The bytes of a record that could not be written, or of one that
+//! was late for its speculation, stay taken. A speculative record's first field is its handle ([`crate::KernelAct`]); `commit` and
+//! `discard` are records of the data rings, whose only field is the handle of what they ended. A record whose program was
+//! overtaken by the commit on another CPU may come after it; the handle tells what it belonged to.
+//!
 //! # Drops
 //!
 //! The drops map's value is `u64[Drop::COUNT][ncpu]`, counted atomically (the map's value may be longer).
@@ -61,6 +70,12 @@ pub const STOPPING: i64 = -4;
 pub const SLOT_STRIDE: u32 = 64;
 /// Scratch slots for each CPU.
 pub const SLOTS: u32 = 8;
+/// Most speculations at a time.
+pub const MAX_SPECULATIONS: u32 = 4096;
+/// Bytes of a speculation's slot.
+pub const SPEC_SLOT: u32 = 16;
+/// Bits of a speculation's handle that are its id.
+pub const SPEC_ID_BITS: u32 = 16;
 
 /// Why something was not recorded, counted in the kernel by CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -80,17 +95,30 @@ pub enum Drop {
     Scratch = 5,
     /// A fault record found no room.
     Fault = 6,
+    /// A speculative record found no room in its speculation, or was left without a commit or discard because that was lost.
+    Speculation = 7,
+    /// No speculation was idle.
+    NoSpeculation = 8,
     /// A firing whose program could not run, because the kernel was running it on that CPU already; counted by the kernel for
     /// each program, not in the drops map.
-    Missed = 7,
+    Missed = 9,
 }
 
 impl Drop {
     /// Number of causes that generated code counts.
-    pub const COUNT: u32 = 7;
+    pub const COUNT: u32 = 9;
     /// The causes that generated code counts, in the order of their counters.
-    pub const ALL: [Drop; 7] =
-        [Drop::Data, Drop::Control, Drop::Aggregation, Drop::Dynamic, Drop::Thread, Drop::Scratch, Drop::Fault];
+    pub const ALL: [Drop; 9] = [
+        Drop::Data,
+        Drop::Control,
+        Drop::Aggregation,
+        Drop::Dynamic,
+        Drop::Thread,
+        Drop::Scratch,
+        Drop::Fault,
+        Drop::Speculation,
+        Drop::NoSpeculation,
+    ];
 }
 
 /// A run-time fault. The numbers are those that D's ERROR probe shows in arg4 (DTRACEFLT_*).
@@ -185,6 +213,10 @@ pub struct Layout {
     pub claims_offset: u32,
     /// Offset in the state map's value of the i64 that `walltimestamp` adds to the monotonic clock.
     pub realtime_offset: u32,
+    /// Offset in the state map's value of the bitmap of speculations in use.
+    pub spec_offset: u32,
+    /// Offset there of the speculations' slots.
+    pub spec_slots: u32,
     /// Map index: the drop counters (array of one, mmap-able).
     pub drops_map: u32,
     /// The data rings, one for each CPU.

@@ -160,6 +160,9 @@ pub struct Agg {
 pub enum RingKind {
     /// Output.
     Data,
+    /// Output that belongs to a speculation, whose handle is the record's first field: the data ring too, but the consumer keeps it
+    /// until the speculation is committed.
+    Speculation,
     /// `exit`, `clear`, `printa` and the like: never lost to a flood of output.
     Control,
 }
@@ -365,6 +368,28 @@ pub enum Expr {
     },
 }
 
+/// What a program does in the kernel besides computing and recording.
+///
+/// A *speculation* is named by an id from 1 to [`Program::nspec`]. What a program holds of one that is active is a *handle*: the id in the low
+/// 16 bits, above it the number of the id's turn, which is odd while active, so that a later speculation of the same id is another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum KernelAct {
+    /// `speculation()`: makes the lowest idle id active; the result is the id. Where none is idle it is 0 and a drop
+    /// ([`Drop::NoSpeculation`](crate::Drop)) is counted.
+    SpecStart,
+    /// `speculate(id)`: the result is the handle of that id's speculation if it is active, else 0.
+    SpecUse,
+    /// Takes `bytes` of a speculation's room (operand: its handle). The result is 1, or 0 where that exceeds
+    /// [`Program::specsize`]; a drop ([`Drop::Speculation`](crate::Drop)) is counted then.
+    SpecRoom {
+        /// The size of the record that is to be written.
+        bytes: u32,
+    },
+    /// `commit(id)`, `discard(id)`: makes an active id idle; the result is its handle, 0 where it was not active. An id that is
+    /// negative or above [`Program::nspec`] is an `IllegalOp` fault.
+    SpecEnd,
+}
+
 /// A statement.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Stmt {
@@ -425,6 +450,15 @@ pub enum Stmt {
         record: RecordId,
         /// Its fields.
         values: Vec<ExprId>,
+    },
+    /// Does something to the program's speculations, or to what is traced; see [`KernelAct`] for operands and result.
+    Act {
+        /// What.
+        act: KernelAct,
+        /// Gets its result, where it has one.
+        dst: Option<TempId>,
+        /// Its operands, integers.
+        args: Vec<ExprId>,
     },
     /// Stops tracing (`exit`): no clause begins after this on any CPU, but this clause continues.
     Stop,
@@ -509,4 +543,8 @@ pub struct Program {
     pub records: Vec<Record>,
     /// Programs to be.
     pub units: Vec<Unit>,
+    /// Number of speculations at a time; 0 where the program has none.
+    pub nspec: u32,
+    /// Bytes of records (headers included) that a speculation holds at most.
+    pub specsize: u64,
 }

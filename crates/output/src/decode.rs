@@ -126,6 +126,8 @@ impl Fields<'_> {
             }
             Action::Normalize(agg, by) => Item::Normalize(*agg, self.value(by)?.int() as u64),
             Action::Denormalize(agg) => Item::Denormalize(*agg),
+            Action::Commit(handle) => Item::Commit(self.value(handle)?.int() as u64),
+            Action::Discard(handle) => Item::Discard(self.value(handle)?.int() as u64),
             Action::Default => Item::Default,
         })
     }

@@ -12,6 +12,8 @@ pub fn drop_tag(cause: Drop) -> &'static str {
         Drop::Dynamic | Drop::Thread => "DTRACEDROP_DYNAMIC",
         Drop::Scratch => "DTRACEDROP_SCRATCH",
         Drop::Fault => "DTRACEDROP_DBLERROR",
+        Drop::Speculation => "DTRACEDROP_SPEC",
+        Drop::NoSpeculation => "DTRACEDROP_SPECUNAVAIL",
         Drop::Missed => "DTRACEDROP_MISSED",
     }
 }
@@ -26,6 +28,8 @@ pub fn drop_name(cause: Drop) -> &'static str {
         Drop::Thread => "thread",
         Drop::Scratch => "scratch",
         Drop::Fault => "fault",
+        Drop::Speculation => "speculation",
+        Drop::NoSpeculation => "no-speculation",
         Drop::Missed => "missed",
     }
 }
@@ -41,16 +45,19 @@ pub fn drop_text(drops: &DropCount, style: &Style) -> String {
         Drop::Thread => "thread-local variable drop",
         Drop::Scratch => "scratch space drop",
         Drop::Fault => "fault report drop",
+        Drop::Speculation => "speculative drop",
+        Drop::NoSpeculation => "failed speculation",
         Drop::Missed => "missed firing",
     };
     let plural = if drops.count == 1 { "" } else { "s" };
+    let why = if drops.cause == Drop::NoSpeculation { " (no speculative buffer available)" } else { "" };
     // DTrace counts variables for all CPUs together and does not say where.
     let with_cpu = !style.dropin || matches!(drops.cause, Drop::Data | Drop::Control | Drop::Aggregation);
     let place = match drops.cpu {
         Some(cpu) if with_cpu => format!(" on CPU {cpu}"),
         _ => String::new(),
     };
-    format!("{}: {tag}{} {what}{plural}{place}", style.prefix, drops.count)
+    format!("{}: {tag}{} {what}{plural}{why}{place}", style.prefix, drops.count)
 }
 
 /// How to have fewer of these; said once for each cause.
@@ -65,6 +72,8 @@ pub fn drop_note(cause: Drop) -> &'static str {
         Drop::Thread => "no room for a thread-local variable: raise -x dynvarsize, or set variables to zero when done",
         Drop::Scratch => "too many probes were interrupted by others on one CPU: their firings did nothing",
         Drop::Fault => "more faults came than could be reported: correct the ones that were",
+        Drop::Speculation => "a speculation is full: raise -x specsize, or record less in it",
+        Drop::NoSpeculation => "all speculations are in use: raise -x nspec, or commit and discard them sooner",
         Drop::Missed => {
             "the kernel did not run a program while the same CPU was in it already: these firings are in no count"
         }

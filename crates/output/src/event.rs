@@ -155,6 +155,10 @@ pub enum Item {
     Normalize(AggId, u64),
     /// `denormalize(@a)`
     Denormalize(AggId),
+    /// `commit()` of the speculation of that handle.
+    Commit(u64),
+    /// `discard()` likewise.
+    Discard(u64),
     /// The default action of an empty clause.
     Default,
 }

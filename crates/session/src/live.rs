@@ -5,10 +5,14 @@
 
 use crate::env::provider_of;
 use crate::merge::Merge;
+use crate::speculation::{Fate, Speculations, handle_of};
 use crate::target::Targets;
 use crate::ticks::Ticks;
 use probity_compiler::Compiled;
-use probity_ir::{AggId, Drop as Cause, Layout, Phase, Program, STARTING, STOPPING, Unit, UnitId};
+use probity_ir::{
+    Action, AggId, Drop as Cause, Layout, Phase, Program, RingKind, SPEC_ID_BITS, SPEC_SLOT, STARTING, STOPPING, Unit,
+    UnitId,
+};
 use probity_kernel::{Error, Kind, Loaded, Mapped, Poller, Prog, System, clock, grace};
 use probity_output::{Aggregations, Context, DropCount, Event, Fault, Item, Plan, Record, Store, Symbols, decode};
 use probity_providers::Attachment;
@@ -65,6 +69,7 @@ pub struct Session<'a> {
     drops: Drops,
     merge: Merge,
     aggs: Live,
+    specs: Speculations,
     attachments: Vec<Attachment>,
     ticks: Option<Ticks>,
     missed_ticks: u64,
@@ -94,6 +99,7 @@ pub fn start<'a>(sys: &'a System, compiled: &'a Compiled, symbols: &'a dyn Symbo
         drops,
         merge,
         aggs,
+        specs: Speculations::default(),
         attachments: Vec::new(),
         ticks: None,
         missed_ticks: 0,
@@ -244,6 +250,11 @@ impl Session<'_> {
         self.drain(consumer, None)?;
         self.run_phase(Phase::End, &[0])?;
         self.drain(consumer, None)?;
+        let (state, slots) = (&self.state, self.compiled.layout.spec_slots);
+        self.specs.end(|handle| {
+            let index = (handle & ((1 << SPEC_ID_BITS) - 1)).saturating_sub(1) as u32;
+            state.u64((slots + index * SPEC_SLOT) as usize).load(Ordering::Relaxed) == handle >> SPEC_ID_BITS
+        });
         self.report_missed(consumer)?;
         let status = self.exit;
         if let Some(status) = status {
@@ -266,7 +277,7 @@ impl Session<'_> {
     /// Hands out everything that is in the rings, up to a time if one is given, and new drops.
     fn drain(&mut self, consumer: &mut dyn Consumer, until: Option<u64>) -> Result<(), Error> {
         let mut failure = None;
-        let Session { merge, compiled, plan, symbols, aggs, state, exit, loaded, .. } = self;
+        let Session { merge, compiled, plan, symbols, aggs, specs, state, exit, loaded, .. } = self;
         let (program, layout, types) = (&compiled.program, &compiled.layout, &compiled.types);
         let cx = Context { program, layout, types, plan, symbols: *symbols };
         let errors: Vec<&Prog> = (compiled.program.units.iter().zip(&compiled.layout.progs))
@@ -276,7 +287,7 @@ impl Session<'_> {
         let mut again = true;
         while again {
             let mut fault: Option<Fault> = None;
-            merge.drain(until, &mut |bytes| {
+            let mut take = |bytes: &[u8]| {
                 let event =
                     decode(&cx, bytes).unwrap_or_else(|e| Event::Error(format!("a record cannot be read: {e}")));
                 if let Event::Record(record) = &event {
@@ -295,6 +306,20 @@ impl Session<'_> {
                 }
                 // ERROR runs right after its fault was reported, so that its output follows the message.
                 failure.is_none() && (fault.is_none() || errors.is_empty())
+            };
+            merge.drain(until, &mut |bytes| match speculative(cx.program, bytes) {
+                Speculative::No => take(bytes),
+                Speculative::Record if specs.record(bytes) == Fate::Committed => take(bytes),
+                Speculative::Record => true,
+                Speculative::Decision { commit } => {
+                    let mut go_on = true;
+                    let time = bytes.first_chunk().map_or(0, |b| u64::from_ne_bytes(*b));
+                    specs.decide(time, handle_of(bytes), commit, |record| {
+                        go_on = take(record);
+                        go_on
+                    });
+                    go_on
+                }
             });
             if let Some(e) = failure.take() {
                 return Err(e);
@@ -317,7 +342,11 @@ impl Session<'_> {
     }
 
     fn report_drops(&mut self, consumer: &mut dyn Consumer) -> Result<(), Error> {
-        let counts = self.drops.new_counts();
+        let mut counts = self.drops.new_counts();
+        let lost = self.specs.take_lost();
+        if lost > 0 {
+            counts.push(DropCount { cause: Cause::Speculation, cpu: None, count: lost });
+        }
         counts.into_iter().try_for_each(|count| self.tell(consumer, &Event::Drops(count)))
     }
 
@@ -342,6 +371,34 @@ impl Session<'_> {
     }
 }
 
+/// What a record has to do with speculations.
+enum Speculative {
+    /// Nothing.
+    No,
+    /// It is recorded speculatively.
+    Record,
+    /// It decides a speculation.
+    Decision {
+        /// Whether by `commit`.
+        commit: bool,
+    },
+}
+
+fn speculative(program: &Program, bytes: &[u8]) -> Speculative {
+    // Most programs never speculate.
+    if program.nspec == 0 {
+        return Speculative::No;
+    }
+    let number = bytes.get(8..12).and_then(|b| b.try_into().ok()).map_or(u32::MAX, u32::from_ne_bytes);
+    let Some(record) = program.records.get(number as usize) else { return Speculative::No };
+    match (record.ring, record.actions.first()) {
+        (RingKind::Speculation, _) => Speculative::Record,
+        (_, Some(Action::Commit(_))) => Speculative::Decision { commit: true },
+        (_, Some(Action::Discard(_))) => Speculative::Decision { commit: false },
+        _ => Speculative::No,
+    }
+}
+
 fn exit_status(item: &Item) -> Option<i32> {
     match item {
         Item::Exit(status) => Some(*status),
@@ -363,13 +420,20 @@ impl Drops {
     }
 
     fn new_counts(&mut self) -> Vec<DropCount> {
-        let mut counts = Vec::new();
+        let mut counts: Vec<DropCount> = Vec::new();
         for (i, reported) in self.reported.iter_mut().enumerate() {
             let now = self.map.u64(i * 8).load(Ordering::Relaxed);
             if now != *reported {
                 let cause = Cause::ALL[i / self.ncpu as usize];
                 let cpu = Some(i as u32 % self.ncpu);
-                counts.push(DropCount { cause, cpu, count: now.wrapping_sub(*reported) });
+                let count = now.wrapping_sub(*reported);
+                // A speculation is of no CPU.
+                let whole = matches!(cause, Cause::Speculation | Cause::NoSpeculation);
+                let cpu = cpu.filter(|_| !whole);
+                match counts.last_mut() {
+                    Some(last) if whole && last.cause == cause => last.count += count,
+                    _ => counts.push(DropCount { cause, cpu, count }),
+                }
                 *reported = now;
             }
         }

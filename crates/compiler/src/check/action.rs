@@ -15,6 +15,7 @@ impl Checker<'_> {
         match &e.kind {
             ExprKind::Assign { op: None, target, value, .. } => {
                 if let ExprKind::Aggregation(agg) = &target.kind {
+                    let _ = self.aggregating(e.span);
                     let stmt = self.aggregate_stmt(agg, value, e.span);
                     if stmt.is_err() {
                         let id = self.agg_id(agg);
@@ -49,6 +50,15 @@ impl Checker<'_> {
     fn action(&mut self, func: &Func, args: &[Expr], span: Span) -> Res<TAction> {
         self.count_args(func, args.len(), span)?;
         let Some((first, rest)) = args.split_first() else { return Err(super::Reported) };
+        match func.name {
+            "speculate" => return self.speculate(first, span),
+            "commit" => return self.commit(first, span),
+            "discard" => {
+                self.speculates = true;
+                return Ok(TAction::Discard(self.integer_arg(first, "discard", 0)?));
+            }
+            _ => self.recording(func.name, span)?,
+        }
         match func.name {
             "trace" => self.trace(first),
             "printf" => self.printf(first, rest, span),
@@ -103,7 +113,7 @@ impl Checker<'_> {
         self.aggs[agg.0 as usize].reset |= live;
     }
 
-    fn integer_arg(&mut self, e: &Expr, func: &str, i: usize) -> Res<TExpr> {
+    pub(super) fn integer_arg(&mut self, e: &Expr, func: &str, i: usize) -> Res<TExpr> {
         self.no_aggregation_or_action(e, func, i)?;
         let value = self.expr(e)?;
         let (ty, at) = (value.ty, value.span);

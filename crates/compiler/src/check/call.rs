@@ -66,6 +66,11 @@ impl Checker<'_> {
     fn subroutine(&mut self, name: &'static str, mut args: Vec<TExpr>, span: Span) -> Res<TExpr> {
         let string = self.basic.string;
         match name {
+            "speculation" => {
+                self.speculates = true;
+                let ty = self.basic.int;
+                Ok(TExpr { kind: TKind::Speculation, ty, span })
+            }
             "copyin" | "copyinstr" => {
                 for (i, arg) in args.iter_mut().enumerate() {
                     let (ty, at) = (arg.ty, arg.span);

@@ -17,6 +17,7 @@ mod print;
 mod proto;
 mod provider;
 mod quant;
+mod speculate;
 mod sub;
 mod translated;
 pub mod tree;
@@ -48,6 +49,10 @@ pub struct Checked {
     pub aggs: Vec<AggInfo>,
     /// The clauses, in order.
     pub clauses: Vec<CheckedClause>,
+    /// The first action that changes the system.
+    pub destructive: Option<Span>,
+    /// Whether the program speculates.
+    pub speculates: bool,
     _made_by_check: (),
 }
 
@@ -97,6 +102,8 @@ struct Cx<'a> {
     span: Span,
     /// Several probes, so that messages about one of them name it.
     many: bool,
+    /// What the statements before have done.
+    done: speculate::Done,
 }
 
 /// A `printa` whose format can be judged only when all keys are known.
@@ -151,6 +158,9 @@ struct Checker<'a> {
     printas: Vec<PendingPrinta>,
     /// Aggregations that actions name, with the tag to use when they are never defined.
     agg_uses: Vec<(AggId, &'static str, Span, Option<&'static str>)>,
+    /// The first action that changes the system.
+    destructive: Option<Span>,
+    speculates: bool,
     cx: Cx<'a>,
 }
 
@@ -197,6 +207,8 @@ pub fn check(
         agg_names: HashMap::new(),
         printas: Vec::new(),
         agg_uses: Vec::new(),
+        destructive: None,
+        speculates: false,
         cx: Cx::default(),
     };
     let mut clauses = Vec::new();
@@ -225,6 +237,8 @@ pub fn check(
         arrays: c.arrays,
         aggs: c.aggs,
         clauses,
+        destructive: c.destructive,
+        speculates: c.speculates,
         _made_by_check: (),
     })
 }
@@ -291,6 +305,7 @@ impl<'a> Checker<'a> {
             self.diags.truncate(before);
         }
         self.cx.region = Some("action list");
+        self.cx.done = speculate::Done::default();
         let mut body = Vec::new();
         match &clause.body {
             Some(block) => self.block(block, &mut body),
@@ -350,10 +365,13 @@ impl<'a> Checker<'a> {
                     None => self.err(tags::D_OP_SCALAR, cond.span, "the condition of `if` must be a scalar"),
                 });
                 let (mut yes, mut no) = (Vec::new(), Vec::new());
+                let before = self.cx.done;
                 self.block(then, &mut yes);
+                let after = std::mem::replace(&mut self.cx.done, before);
                 if let Some(otherwise) = otherwise {
                     self.block(otherwise, &mut no);
                 }
+                self.cx.done = before.after_branch(after, self.cx.done);
                 out.push(TStmt { kind: TStmtKind::If(value?, yes, no), span: stmt.span });
             }
         }

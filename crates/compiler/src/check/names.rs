@@ -44,6 +44,10 @@ pub(super) static FUNCTIONS: &[Func] = &[
     f("trunc", FuncKind::Action, 1, 2),
     f("normalize", FuncKind::Action, 2, 2),
     f("denormalize", FuncKind::Action, 1, 1),
+    f("speculate", FuncKind::Action, 1, 1),
+    f("commit", FuncKind::Action, 1, 1),
+    f("discard", FuncKind::Action, 1, 1),
+    f("speculation", FuncKind::Subroutine, 0, 0),
     f("copyin", FuncKind::Subroutine, 2, 2),
     f("copyinstr", FuncKind::Subroutine, 1, 2),
     f("strlen", FuncKind::Subroutine, 1, 1),
@@ -62,12 +66,12 @@ pub(super) static FUNCTIONS: &[Func] = &[
 /// Functions that DTrace or its relatives have and this version has not.
 #[rustfmt::skip]
 const MISSING: &[&str] = &[
-    "alloca", "basename", "bcopy", "breakpoint", "chill", "cleanpath", "commit", "copyinto", "copyout", "copyoutstr",
-    "d_path", "ddi_pathname", "dirname", "discard", "freopen", "ftruncate", "func", "getf", "getmajor", "getminor",
+    "alloca", "basename", "bcopy", "breakpoint", "chill", "cleanpath", "copyinto", "copyout", "copyoutstr",
+    "d_path", "ddi_pathname", "dirname", "freopen", "ftruncate", "func", "getf", "getmajor", "getminor",
     "htonl", "htonll", "htons", "index", "inet_ntoa", "inet_ntoa6", "inet_ntop", "json", "jstack", "link_ntop",
     "lltostr", "mod", "msgdsize", "msgsize", "mutex_owned", "mutex_owner", "mutex_type_adaptive", "mutex_type_spin",
     "ntohl", "ntohll", "ntohs", "panic", "pcap", "progenyof", "raise", "rand", "return", "rindex",
-    "rw_iswriter", "rw_read_held", "rw_write_held", "setopt", "speculate", "speculation", "stack", "stop", "strchr",
+    "rw_iswriter", "rw_read_held", "rw_write_held", "setopt", "stack", "stop", "strchr",
     "strip", "strrchr", "strstr", "strtok", "strtoll", "substr", "sym", "system", "tolower", "toupper",
     "uaddr", "ufunc", "umod", "ustack", "usym",
 ];

@@ -86,6 +86,8 @@ pub enum TKind {
     Sub(Sub, Vec<TExpr>),
     /// `strtok(s, delimiters)`; without `s` where it goes on in the last one.
     Strtok(Option<Box<TExpr>>, Box<TExpr>),
+    /// `speculation()`
+    Speculation,
     /// `copyin(addr, len)`: the offset of the copy in scratch memory.
     CopyIn(Box<TExpr>, Box<TExpr>),
     /// `target = value`, `target op= value` (the value given in full then, with the target's old value as [`TKind::Old`]).
@@ -200,6 +202,12 @@ pub enum TAction {
     Normalize(AggId, TExpr),
     /// `denormalize(@a)`
     Denormalize(AggId),
+    /// `speculate(id)`: what follows in its block is recorded speculatively, or not run where that is not active.
+    Speculate(TExpr),
+    /// `commit(id)`
+    Commit(TExpr),
+    /// `discard(id)`
+    Discard(TExpr),
     /// The default action.
     Default,
 }
@@ -270,7 +278,7 @@ impl TExpr {
             TKind::Ucaller | TKind::Ppid(..) | TKind::Builtin(_) | TKind::Comm | TKind::ProbePart(_) => vec![],
             TKind::Elem(_, key) | TKind::Sub(_, key) => key.iter().collect(),
             TKind::Strtok(s, d) => s.as_deref().into_iter().chain([&**d]).collect(),
-            TKind::Var(_) | TKind::Old | TKind::Held(_) => vec![],
+            TKind::Var(_) | TKind::Old | TKind::Held(_) | TKind::Speculation => vec![],
             TKind::Xlated { source, .. } => vec![source],
             TKind::Hold(_, a, b) => vec![a, b],
             TKind::Un(_, a) | TKind::Convert(a) | TKind::Truth(a) | TKind::StrLen(a) | TKind::Object(a, ..) => vec![a],
@@ -294,7 +302,7 @@ impl TExpr {
             let random = matches!(e.kind, TKind::Sub(Sub::Random, _));
             random
                 || matches!(e.kind, TKind::Assign { .. } | TKind::Step { .. } | TKind::CopyIn(..) | TKind::Strtok(..))
-                || matches!(e.kind, TKind::Hold(..))
+                || matches!(e.kind, TKind::Hold(..) | TKind::Speculation)
         })
     }
 }

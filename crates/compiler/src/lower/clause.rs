@@ -5,8 +5,8 @@ use crate::check::tree::*;
 use crate::check::{Checked, Variant};
 use crate::options::Options;
 use probity_ir::{
-    Action, AggId, ArrayId, ClauseCode, ClauseId, Expr, ExprId, FieldId, Operand, Program, Record, RecordId, RingKind,
-    Scope, Show, Signature, Stmt, TempId, UnitId, Val, Var, VarId,
+    Action, AggId, ArrayId, ClauseCode, ClauseId, Expr, ExprId, FieldId, HEADER, IntKind, KernelAct, Operand, Program,
+    Record, RecordId, RingKind, Scope, Show, Signature, Stmt, TempId, UnitId, Val, Var, VarId,
 };
 use probity_syntax::{Sources, Span};
 use std::collections::HashMap;
@@ -57,6 +57,12 @@ pub(super) struct ClauseLower<'a> {
     /// The values that [`TKind::Hold`] holds, by number.
     pub(super) held: HashMap<u32, ExprId>,
     pending: Option<Pending>,
+    /// The handle of the speculation that records go to.
+    spec: Option<ExprId>,
+    /// Whether anything has been recorded speculatively.
+    spec_recorded: bool,
+    /// Conditions of blocks that last to the end of the statement's block.
+    opened: Vec<ExprId>,
     action: u32,
     line: u32,
 }
@@ -72,6 +78,9 @@ pub(super) fn lower_clause<'a>(cx: Context<'a>, variant: &Variant, program: &'a 
         old: Vec::new(),
         held: HashMap::new(),
         pending: None,
+        spec: None,
+        spec_recorded: false,
+        opened: Vec::new(),
         action: 0,
         line: 0,
     };
@@ -199,6 +208,28 @@ impl ClauseLower<'_> {
     // ------------------------------------------------------------------------------------------ statements
 
     fn block(&mut self, stmts: &[TStmt]) {
+        let (outer, opened) = (self.spec, self.opened.len());
+        self.statements(stmts);
+        if outer.is_none() && self.spec.is_some() && !self.spec_recorded {
+            // A firing that speculates leaves a record in any case, and with it a line.
+            self.pend();
+            self.flush();
+        }
+        while self.opened.len() > opened {
+            let Some(cond) = self.opened.pop() else { break };
+            let then = self.blocks.pop().unwrap_or_default();
+            self.push(Stmt::If { cond, then, otherwise: Vec::new() });
+        }
+        self.spec = outer;
+    }
+
+    /// What follows in this block is run only where `cond` is not zero.
+    fn open(&mut self, cond: ExprId) {
+        self.opened.push(cond);
+        self.blocks.push(Vec::new());
+    }
+
+    fn statements(&mut self, stmts: &[TStmt]) {
         for (i, stmt) in stmts.iter().enumerate() {
             self.stmt(stmt);
             // The record is written at its last action, not at the end of the clause.
@@ -264,17 +295,60 @@ impl ClauseLower<'_> {
         out
     }
 
-    fn action(&mut self, action: &TAction) {
-        let (line, number) = (self.line, self.action);
+    /// Begins a record unless one is begun.
+    fn pend(&mut self) {
+        let (line, action) = (self.line, self.action);
+        let handle = self.spec;
         self.pending.get_or_insert_with(|| Pending {
-            values: Vec::new(),
-            fields: Vec::new(),
+            values: handle.into_iter().collect(),
+            fields: handle.map(|_| Val::Int).into_iter().collect(),
             actions: Vec::new(),
             control: false,
             stop: false,
             line,
-            action: number,
+            action,
         });
+    }
+
+    /// Does something to a speculation; the temporary with the result.
+    fn speculation(&mut self, act: KernelAct, arg: ExprId) -> ExprId {
+        let dst = self.temp();
+        self.push(Stmt::Act { act, dst: Some(dst), args: vec![arg] });
+        self.add(Expr::Temp(dst))
+    }
+
+    /// Ends a speculation, and tells the consumer where it was active.
+    fn end_speculation(&mut self, id: &TExpr, action: fn(Operand) -> Action) {
+        self.flush();
+        let id = self.expr(id);
+        let handle = self.speculation(KernelAct::SpecEnd, id);
+        let show = Show::Int { size: 8, signed: false, kind: IntKind::Number };
+        let record = RecordId(self.program.records.len() as u32);
+        self.program.records.push(Record {
+            clause: self.cx.clause,
+            unit: self.cx.unit,
+            ring: RingKind::Data,
+            fields: vec![Val::Int],
+            actions: vec![action(Operand { field: FieldId(0), show })],
+        });
+        let tell = vec![Stmt::Emit { record, values: vec![handle] }];
+        self.push(Stmt::If { cond: handle, then: tell, otherwise: Vec::new() });
+    }
+
+    fn action(&mut self, action: &TAction) {
+        match action {
+            TAction::Speculate(id) => {
+                self.flush();
+                let id = self.expr(id);
+                let handle = self.speculation(KernelAct::SpecUse, id);
+                self.spec = Some(handle);
+                self.spec_recorded = false;
+                return self.open(handle);
+            }
+            TAction::Commit(id) => return self.end_speculation(id, Action::Commit),
+            TAction::Discard(id) => return self.end_speculation(id, Action::Discard),
+            _ => self.pend(),
+        }
         let control = !matches!(
             action,
             TAction::Trace(_)
@@ -297,7 +371,7 @@ impl ClauseLower<'_> {
             TAction::Trunc(agg, count) => Action::Trunc(*agg, count.as_ref().map(|e| self.operand(e))),
             TAction::Normalize(agg, by) => Action::Normalize(*agg, self.operand(by)),
             TAction::Denormalize(agg) => Action::Denormalize(*agg),
-            TAction::Default => Action::Default,
+            TAction::Default | TAction::Speculate(_) | TAction::Commit(_) | TAction::Discard(_) => Action::Default,
         };
         if let Some(p) = &mut self.pending {
             p.control |= control;
@@ -333,11 +407,21 @@ impl ClauseLower<'_> {
     /// Writes the pending record.
     fn flush(&mut self) {
         let Some(p) = self.pending.take() else { return };
+        if let Some(handle) = self.spec {
+            let bytes = HEADER + p.fields[1..].iter().map(|&v| crate::layout::padded(v)).sum::<u32>();
+            let room = self.speculation(KernelAct::SpecRoom { bytes }, handle);
+            self.open(room);
+            self.spec_recorded = true;
+        }
         let record = RecordId(self.program.records.len() as u32);
         self.program.records.push(Record {
             clause: self.cx.clause,
             unit: self.cx.unit,
-            ring: if p.control { RingKind::Control } else { RingKind::Data },
+            ring: match (self.spec, p.control) {
+                (Some(_), _) => RingKind::Speculation,
+                (None, true) => RingKind::Control,
+                (None, false) => RingKind::Data,
+            },
             fields: p.fields,
             actions: p.actions,
         });

@@ -5,7 +5,7 @@ use super::clause::ClauseLower;
 use super::shape::{is_string, text_of};
 use crate::check::tree::*;
 use probity_ir::Scope;
-use probity_ir::{BinOp, Builtin, Expr, ExprId, Location, Space, Stmt, TypeId, TypeKind, UnOp, Val, VarId};
+use probity_ir::{BinOp, Builtin, Expr, ExprId, KernelAct, Location, Space, Stmt, TypeId, TypeKind, UnOp, Val, VarId};
 
 /// Room that a `copyin` of unknown length gets, if scratch memory is that large.
 const COPYIN_MAX: u32 = 1024;
@@ -59,7 +59,7 @@ impl ClauseLower<'_> {
                 self.push_if(cond, then, otherwise);
             }
             // Without effect, but it can still fault.
-            _ if e.operands().is_empty() => {}
+            _ if e.operands().is_empty() && !e.has_effect() => {}
             TKind::Object(addr, ..) if !self.is_scalar(e.ty) => self.discard(addr),
             _ => {
                 let string = is_string(&self.cx.checked.types, e.ty);
@@ -214,6 +214,11 @@ impl ClauseLower<'_> {
                 let (addr, len) = self.both(addr, len);
                 let dst = self.temp();
                 self.effect(Stmt::CopyIn { dst, addr, len, max, space: Space::User });
+                self.add(Expr::Temp(dst))
+            }
+            TKind::Speculation => {
+                let dst = self.temp();
+                self.effect(Stmt::Act { act: KernelAct::SpecStart, dst: Some(dst), args: Vec::new() });
                 self.add(Expr::Temp(dst))
             }
             TKind::Assign { .. } | TKind::Step { .. } => match self.change(e, true) {

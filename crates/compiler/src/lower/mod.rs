@@ -11,7 +11,7 @@ mod sub;
 use crate::bind::Bound;
 use crate::check::Checked;
 use crate::options::Options;
-use probity_ir::{Agg, Array, Clause, ClauseId, Program, Selector, Unit, UnitId, Var};
+use probity_ir::{Agg, Array, Clause, ClauseId, MAX_SPECULATIONS, Program, Selector, Unit, UnitId, Var};
 use probity_syntax::Sources;
 pub(crate) use shape::exprs_of;
 use shape::{Shapes, Texts, UnitMap};
@@ -22,6 +22,10 @@ pub fn lower(checked: &Checked, bound: &Bound, options: &Options, sources: &Sour
     let strsize = u32::try_from(options.strsize).unwrap_or(u32::MAX).clamp(2, 1 << 20);
     let shapes = Shapes::of(checked, bound, strsize);
     let mut program = Program::default();
+    if checked.speculates {
+        program.nspec = u32::try_from(options.nspec).unwrap_or(u32::MAX).clamp(1, MAX_SPECULATIONS);
+        program.specsize = options.specsize;
+    }
     for (i, v) in checked.vars.iter().enumerate() {
         program.vars.push(Var { name: v.name.clone(), scope: v.scope, val: shapes.var(&checked.types, i, v.ty) });
     }

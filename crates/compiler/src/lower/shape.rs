@@ -281,6 +281,7 @@ pub(crate) fn exprs_of(stmt: &TStmt) -> Vec<&TExpr> {
         TStmtKind::Aggregate { key, args, .. } => key.iter().chain(args).collect(),
         TStmtKind::Action(action) => match action {
             TAction::Trace(e) | TAction::Exit(e) | TAction::Normalize(_, e) | TAction::Trunc(_, Some(e)) => vec![e],
+            TAction::Speculate(e) | TAction::Commit(e) | TAction::Discard(e) => vec![e],
             TAction::Printf(_, operands) => operands.iter().collect(),
             TAction::Print { value, .. } => vec![value],
             TAction::Tracemem { addr, fewer, .. } => std::iter::once(addr).chain(fewer).collect(),

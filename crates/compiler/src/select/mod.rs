@@ -16,6 +16,7 @@ mod memory;
 pub mod probes;
 mod record;
 mod scratch;
+mod spec;
 mod sub;
 mod text;
 mod var;
@@ -402,6 +403,7 @@ impl<'a> Select<'a> {
             Stmt::CopyIn { dst, addr, len, max, space } => self.copy_in(*dst, *addr, *len, *max, *space),
             Stmt::Aggregate { agg, key, args } => self.aggregate(*agg, key, args),
             Stmt::Emit { record, values } => self.emit(*record, values),
+            Stmt::Act { act, dst, args } => self.act(*act, *dst, args),
             Stmt::Stop => {
                 let (base, off) = self.b.map_place(self.plan.layout.state_map, STATE_WORD);
                 self.b.store(Size::DW, base, off, Rhs::Imm(probity_ir::STOPPING as i32));

@@ -30,7 +30,7 @@ impl Select<'_> {
         let ring = self.program.records[id.0 as usize].ring;
         let early = self.early(values);
         let (ring, cause) = match ring {
-            RingKind::Data => (Ring::Data, Drop::Data),
+            RingKind::Data | RingKind::Speculation => (Ring::Data, Drop::Data),
             RingKind::Control => (Ring::Control, Drop::Control),
         };
         let lost = self.b.cold();

@@ -63,6 +63,7 @@ fn block(c: &ClauseCode, stmts: &[Stmt]) -> String {
             }
             Stmt::Aggregate { agg, key, args } => format!("@{}[{}] <- {}", agg.0, list(key), list(args)),
             Stmt::Emit { record, values } => format!("emit{}({})", record.0, list(values)),
+            Stmt::Act { act, dst, args } => format!("{}{act:?}({})", old(dst), list(args)),
             Stmt::Stop => "stop".into(),
             Stmt::If { cond, then, otherwise } => {
                 format!("if {} {{{}}} else {{{}}}", show(c, *cond), block(c, then), block(c, otherwise))

@@ -6,8 +6,9 @@
 use probity_bpf::interp::Env;
 use probity_compiler::routine::meaning;
 use probity_ir::{
-    AggFunc, ArrayId, BinOp, Builtin, ClauseCode, ClauseId, Ctx, Drop, Expr, ExprId, Fault, Location, Phase, Program,
-    RingKind, STARTING, STOPPING, Scope, Selector, Space, Stmt, StrOp, Sub, UnOp, UnitId, Val, buckets,
+    AggFunc, ArrayId, BinOp, Builtin, ClauseCode, ClauseId, Ctx, Drop, Expr, ExprId, Fault, KernelAct, Location, Phase,
+    Program, RingKind, SPEC_ID_BITS, STARTING, STOPPING, Scope, Selector, Space, Stmt, StrOp, Sub, UnOp, UnitId, Val,
+    buckets,
 };
 use std::collections::BTreeMap;
 
@@ -126,6 +127,8 @@ pub struct State {
     pub arrays: Vec<BTreeMap<ElemKey, Value>>,
     /// Aggregations.
     pub aggs: Vec<BTreeMap<AggKey, Vec<u64>>>,
+    /// Speculations: the turn, and the room that is taken.
+    pub specs: Vec<(u64, u64)>,
     /// Drops by cause and CPU.
     pub drops: BTreeMap<(Drop, u32), u64>,
     /// Records since they were taken.
@@ -155,6 +158,7 @@ impl State {
             threads: BTreeMap::new(),
             arrays: vec![BTreeMap::new(); program.arrays.len()],
             aggs: vec![BTreeMap::new(); program.aggs.len()],
+            specs: vec![(0, 0); program.nspec as usize],
             drops: BTreeMap::new(),
             records: Vec::new(),
             unsure: false,
@@ -246,6 +250,7 @@ impl Run<'_> {
             self.lost -= 1;
             return self.state.drop(why, cpu);
         }
+        let ring = if ring == RingKind::Speculation { RingKind::Data } else { ring };
         self.state.records.push(Out { ring, time, cpu: cpu as u16, index: self.index as u16, body });
     }
 
@@ -333,8 +338,13 @@ impl Run<'_> {
                         }
                     }
                 }
-                let why = if spec.ring == RingKind::Data { Drop::Data } else { Drop::Control };
+                let why = if spec.ring == RingKind::Control { Drop::Control } else { Drop::Data };
                 self.emit(spec.ring, Body::Fields(record.0, fields), why);
+            }
+            Stmt::Act { act, dst, args } => {
+                let args = args.iter().map(|&id| self.int(code, id)).collect::<Faulted<Vec<_>>>()?;
+                let result = self.act(*act, &args)?;
+                self.temps.extend(dst.map(|t| (t.0, result)));
             }
             Stmt::Stop => self.state.word = STOPPING,
             Stmt::If { cond, then, otherwise } => {
@@ -346,6 +356,48 @@ impl Run<'_> {
             Stmt::Mark { line, action } => self.mark = (*line, *action),
         }
         Ok(())
+    }
+
+    fn act(&mut self, act: KernelAct, args: &[i64]) -> Faulted<i64> {
+        let cpu = self.env().cpu;
+        let first = args.first().copied().unwrap_or(0);
+        let (nspec, limit) = (i64::from(self.program.nspec), self.program.specsize);
+        fn slot(state: &mut State, id: i64) -> Option<&mut (u64, u64)> {
+            state.specs.get_mut(usize::try_from(id.wrapping_sub(1)).unwrap_or(usize::MAX))
+        }
+        let handle = |turn: u64, id: i64| (turn << SPEC_ID_BITS) as i64 | id;
+        Ok(match act {
+            KernelAct::SpecStart => match (1..=nspec).find(|&id| slot(self.state, id).is_some_and(|s| s.0 % 2 == 0)) {
+                Some(id) => {
+                    let s = slot(self.state, id).expect("was found");
+                    *s = (s.0 + 1, 0);
+                    id
+                }
+                None => {
+                    self.state.drop(Drop::NoSpeculation, cpu);
+                    0
+                }
+            },
+            KernelAct::SpecUse => slot(self.state, first).filter(|s| s.0 % 2 == 1).map_or(0, |s| handle(s.0, first)),
+            KernelAct::SpecRoom { bytes } => match slot(self.state, first & ((1 << SPEC_ID_BITS) - 1)) {
+                Some(s) if s.1 + u64::from(bytes) <= limit => {
+                    s.1 += u64::from(bytes);
+                    1
+                }
+                _ => {
+                    self.state.drop(Drop::Speculation, cpu);
+                    0
+                }
+            },
+            KernelAct::SpecEnd if !(0..=nspec).contains(&first) => return Err((Fault::IllegalOp, first as u64)),
+            KernelAct::SpecEnd => match slot(self.state, first).filter(|s| s.0 % 2 == 1) {
+                Some(s) => {
+                    s.0 += 1;
+                    handle(s.0 - 1, first)
+                }
+                None => 0,
+            },
+        })
     }
 
     fn var(&self, id: u32) -> Value {

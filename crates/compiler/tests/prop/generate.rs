@@ -5,8 +5,8 @@
 
 use probity_ir::{
     Agg, AggFunc, AggId, Array, ArrayId, BinOp, Builtin, Clause, ClauseCode, ClauseId, Ctx, Expr, ExprId, IntKind,
-    Location, Phase, Probe, ProbeDesc, ProbePart, ProgKind, Program, Record, RecordId, RingKind, Scope, Selector, Show,
-    Space, Stmt, StrOp, TempId, UnOp, Unit, UnitId, Val, Var, VarId,
+    KernelAct, Location, Phase, Probe, ProbeDesc, ProbePart, ProgKind, Program, Record, RecordId, RingKind, Scope,
+    Selector, Show, Space, Stmt, StrOp, TempId, UnOp, Unit, UnitId, Val, Var, VarId,
 };
 use std::collections::BTreeSet;
 
@@ -138,6 +138,10 @@ struct Gen {
 pub fn program(seed: u64) -> Program {
     let mut rng = Rng::new(seed);
     let mut program = Program::default();
+    if rng.chance(40) {
+        program.nspec = rng.pick(&[1, 2, 3, 64, 65, 200]);
+        program.specsize = rng.pick(&[0, 40, 100, 1000]);
+    }
     let cap = |rng: &mut Rng| match rng.below(8) {
         0 => rng.pick(&[2, 3, 8, 9]),
         1 => rng.pick(&[100, 128, 256]),
@@ -439,6 +443,7 @@ impl Gen {
                 }
                 74..88 => return self.emit(),
                 88..90 if self.rng.chance(50) => return Stmt::Stop,
+                90..96 if self.program.nspec > 0 && self.rng.chance(70) => return self.speculation(),
                 90..100 if depth > 0 => {
                     let cond = self.int(3);
                     let (set, copies) = (self.set.clone(), self.copies.clone());
@@ -545,9 +550,48 @@ impl Gen {
         self.add(Expr::Bin(BinOp::Add, n, by))
     }
 
+    /// Starts or ends a speculation, or records in one.
+    fn speculation(&mut self) -> Stmt {
+        let id = match self.rng.below(4) {
+            0 => self.int(2),
+            _ => {
+                let id = self.rng.below(u64::from(self.program.nspec) + 2) as i64;
+                self.constant(id)
+            }
+        };
+        let act = match self.rng.below(3) {
+            0 => KernelAct::SpecStart,
+            1 => KernelAct::SpecEnd,
+            _ => {
+                let (handle, room) = (self.temp(), self.temp());
+                let (h, r) = (self.add(Expr::Temp(handle)), self.add(Expr::Temp(room)));
+                let emit = self.record(vec![Val::Int], vec![h], RingKind::Speculation);
+                let take = KernelAct::SpecRoom { bytes: self.rng.below(60) as u32 };
+                let inner = vec![
+                    Stmt::Act { act: take, dst: Some(room), args: vec![h] },
+                    Stmt::If { cond: r, then: vec![emit], otherwise: Vec::new() },
+                ];
+                let always = self.constant(1);
+                let then = vec![
+                    Stmt::Act { act: KernelAct::SpecUse, dst: Some(handle), args: vec![id] },
+                    Stmt::If { cond: h, then: inner, otherwise: Vec::new() },
+                ];
+                return Stmt::If { cond: always, then, otherwise: Vec::new() };
+            }
+        };
+        let args = if act == KernelAct::SpecEnd { vec![id] } else { Vec::new() };
+        let temp = self.temp_to_set();
+        self.set.insert(temp.0);
+        Stmt::Act { act, dst: Some(temp), args }
+    }
+
     fn emit(&mut self) -> Stmt {
-        let mut fields = Vec::new();
-        let mut values = Vec::new();
+        let ring = if self.rng.chance(80) { RingKind::Data } else { RingKind::Control };
+        self.record(Vec::new(), Vec::new(), ring)
+    }
+
+    /// A record with these fields and some more.
+    fn record(&mut self, mut fields: Vec<Val>, mut values: Vec<ExprId>, ring: RingKind) -> Stmt {
         for _ in 0..self.rng.below(5) {
             let (val, id) = match self.rng.below(10) {
                 0..6 => (Val::Int, self.int(4)),
@@ -563,7 +607,6 @@ impl Gen {
             fields.push(val);
             values.push(id);
         }
-        let ring = if self.rng.chance(80) { RingKind::Data } else { RingKind::Control };
         let record = RecordId(self.program.records.len() as u32);
         self.program.records.push(Record { clause: self.clause, unit: self.unit, ring, fields, actions: Vec::new() });
         Stmt::Emit { record, values }

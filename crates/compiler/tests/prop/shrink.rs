@@ -151,7 +151,7 @@ fn without(body: Vec<Stmt>, n: &mut usize, instead: Instead) -> Vec<Stmt> {
         let here = *n == 0;
         *n = n.wrapping_sub(1);
         match (stmt, instead) {
-            (stmt @ Stmt::CopyIn { .. }, _) => out.push(stmt),
+            (stmt @ (Stmt::CopyIn { .. } | Stmt::Act { .. }), _) => out.push(stmt),
             (_, Instead::Nothing) if here => {}
             (Stmt::If { then, .. }, Instead::Then) if here => out.extend(then),
             (Stmt::If { otherwise, .. }, Instead::Otherwise) if here => out.extend(otherwise),
@@ -227,6 +227,7 @@ impl Keep {
                     *len = self.expr(*len);
                 }
                 Stmt::Aggregate { key, args, .. } => key.iter_mut().chain(args).for_each(|k| *k = self.expr(*k)),
+                Stmt::Act { args, .. } => args.iter_mut().for_each(|k| *k = self.expr(*k)),
                 Stmt::Emit { values, .. } => values.iter_mut().for_each(|k| *k = self.expr(*k)),
                 Stmt::If { cond, then, otherwise } => {
                     *cond = self.expr(*cond);

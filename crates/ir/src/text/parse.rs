@@ -4,8 +4,8 @@ use super::node::{Body, Items, Node, ParseError, read};
 use super::print::{BIN_OPS, BUILTINS, PARTS, PHASES, SCOPES, SPACES, STR_OPS, UN_OPS};
 use crate::{
     Action, Agg, AggFunc, AggId, Arg, Array, ArrayId, Clause, ClauseCode, ClauseId, Conversion, Ctx, Expr, ExprId,
-    FieldId, Format, IntKind, Location, Operand, Piece, Probe, ProbeDesc, ProgKind, Program, Record, RecordId,
-    RingKind, Selector, Show, Signature, Stmt, TempId, Test, TypeId, Unit, UnitId, Val, Var, VarId,
+    FieldId, Format, IntKind, KernelAct, Location, Operand, Piece, Probe, ProbeDesc, ProgKind, Program, Record,
+    RecordId, RingKind, Selector, Show, Signature, Stmt, TempId, Test, TypeId, Unit, UnitId, Val, Var, VarId,
 };
 
 type Result<T> = std::result::Result<T, ParseError>;
@@ -49,6 +49,7 @@ pub fn parse(text: &str) -> Result<Program> {
                 next(&mut items, "r", program.records.len())?;
                 program.records.push(record(&mut items)?);
             }
+            "speculations" => (program.nspec, program.specsize) = (items.number()?, items.number()?),
             "unit" => {
                 next(&mut items, "u", program.units.len())?;
                 program.units.push(unit(&mut items)?);
@@ -189,7 +190,11 @@ fn record(items: &mut Items<'_>) -> Result<Record> {
     Ok(Record {
         clause: ClauseId(items.id("c")?),
         unit: UnitId(items.id("u")?),
-        ring: items.word(&[("data", RingKind::Data), ("control", RingKind::Control)])?,
+        ring: items.word(&[
+            ("data", RingKind::Data),
+            ("speculation", RingKind::Speculation),
+            ("control", RingKind::Control),
+        ])?,
         fields: items.list()?.rest(val)?,
         actions: std::mem::replace(items, Items::of(items.line, &[])).rest(action)?,
     })
@@ -218,6 +223,8 @@ fn action(items: &mut Items<'_>) -> Result<Action> {
         "trunc" => Action::Trunc(agg(&mut items)?, optional(&mut items, operand)?),
         "normalize" => Action::Normalize(agg(&mut items)?, operand(&mut items)?),
         "denormalize" => Action::Denormalize(agg(&mut items)?),
+        "commit" => Action::Commit(operand(&mut items)?),
+        "discard" => Action::Discard(operand(&mut items)?),
         "default" => Action::Default,
         other => return items.error(format!("`{other}` is no action")),
     };
@@ -468,6 +475,9 @@ fn stmt(items: &mut Items<'_>) -> Result<Stmt> {
             args: items.list()?.rest(expr_id)?,
         },
         "emit" => Stmt::Emit { record: RecordId(items.id("r")?), values: items.list()?.rest(expr_id)? },
+        "act" => {
+            Stmt::Act { act: act(&mut items)?, args: items.list()?.rest(expr_id)?, dst: optional(&mut items, temp)? }
+        }
         "stop" => Stmt::Stop,
         "if" => Stmt::If {
             cond: expr_id(&mut items)?,
@@ -476,6 +486,23 @@ fn stmt(items: &mut Items<'_>) -> Result<Stmt> {
         },
         "mark" => Stmt::Mark { line: items.number()?, action: items.number()? },
         other => return items.error(format!("`{other}` is no statement")),
+    };
+    items.end()?;
+    Ok(found)
+}
+
+fn act(items: &mut Items<'_>) -> Result<KernelAct> {
+    for (word, act) in
+        [("spec-start", KernelAct::SpecStart), ("spec-use", KernelAct::SpecUse), ("spec-end", KernelAct::SpecEnd)]
+    {
+        if items.flag(word) {
+            return Ok(act);
+        }
+    }
+    let mut items = items.list()?;
+    let found = match items.atom()? {
+        "spec-room" => KernelAct::SpecRoom { bytes: items.number()? },
+        other => return items.error(format!("`{other}` is nothing that a program does")),
     };
     items.end()?;
     Ok(found)

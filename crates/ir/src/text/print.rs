@@ -2,9 +2,9 @@
 
 use super::node::Node;
 use crate::{
-    Action, Agg, AggFunc, Array, BinOp, Builtin, ClauseCode, Conversion, Ctx, Expr, ExprId, Format, IntKind, Location,
-    Operand, Phase, Piece, ProbeDesc, ProbePart, ProgKind, Program, Record, RingKind, Scope, Selector, Show, Signature,
-    Space, Stmt, StrOp, Test, UnOp, Unit, Val, Var,
+    Action, Agg, AggFunc, Array, BinOp, Builtin, ClauseCode, Conversion, Ctx, Expr, ExprId, Format, IntKind, KernelAct,
+    Location, Operand, Phase, Piece, ProbeDesc, ProbePart, ProgKind, Program, Record, RingKind, Scope, Selector, Show,
+    Signature, Space, Stmt, StrOp, Test, UnOp, Unit, Val, Var,
 };
 
 macro_rules! list {
@@ -74,6 +74,9 @@ pub fn print(program: &Program) -> String {
     for (i, record) in program.records.iter().enumerate() {
         out += &put(&self::record(i, record));
     }
+    if program.nspec != 0 {
+        out += &put(&list!["speculations", program.nspec, program.specsize]);
+    }
     for (i, unit) in program.units.iter().enumerate() {
         out += &put(&self::unit(i, unit, program));
     }
@@ -134,6 +137,7 @@ fn agg(i: usize, agg: &Agg) -> Node {
 fn record(i: usize, record: &Record) -> Node {
     let ring = match record.ring {
         RingKind::Data => "data",
+        RingKind::Speculation => "speculation",
         RingKind::Control => "control",
     };
     let fields = Node::list(record.fields.iter().map(|&v| v.into()).collect());
@@ -177,6 +181,8 @@ fn action(action: &Action) -> Node {
         Action::Trunc(id, Some(count)) => list!["trunc", agg(id), operand(count)],
         Action::Normalize(id, by) => list!["normalize", agg(id), operand(by)],
         Action::Denormalize(id) => list!["denormalize", agg(id)],
+        Action::Commit(handle) => list!["commit", operand(handle)],
+        Action::Discard(handle) => list!["discard", operand(handle)],
         Action::Default => list!["default"],
     }
 }
@@ -385,9 +391,23 @@ fn stmt(stmt: &Stmt, program: &Program) -> Node {
             list!["aggregate", named("@", agg.0, name), exprs(key), exprs(args)]
         }
         Stmt::Emit { record, values } => list!["emit", format!("r{}", record.0), exprs(values)],
+        Stmt::Act { act, dst, args } => {
+            let mut items = vec!["act".into(), self::act(act), exprs(args)];
+            items.extend(dst.map(|t| temp(t).into()));
+            Node::list(items)
+        }
         Stmt::Stop => list!["stop"],
         Stmt::If { cond, then, otherwise } => list!["if", *cond, block(then), block(otherwise)],
         Stmt::Mark { line, action } => list!["mark", *line, *action],
+    }
+}
+
+fn act(act: &KernelAct) -> Node {
+    match act {
+        KernelAct::SpecStart => "spec-start".into(),
+        KernelAct::SpecUse => "spec-use".into(),
+        KernelAct::SpecRoom { bytes } => list!["spec-room", *bytes],
+        KernelAct::SpecEnd => "spec-end".into(),
     }
 }
 

@@ -146,7 +146,7 @@ impl Rng {
     fn stmt(&mut self, depth: u32) -> Stmt {
         let (a, b) = (self.id(), self.id());
         let temp = TempId(self.below(9));
-        match self.below(if depth == 0 { 10 } else { 11 }) {
+        match self.below(if depth == 0 { 11 } else { 12 }) {
             0 => Stmt::SetTemp(temp, a),
             1 => Stmt::SetVar(VarId(self.below(4)), a),
             2 => Stmt::AddVar { var: VarId(self.below(4)), by: a, old: self.option(|_| temp) },
@@ -156,7 +156,17 @@ impl Rng {
             6 => Stmt::Aggregate { agg: AggId(self.below(3)), key: self.ids(), args: self.ids() },
             7 => Stmt::Emit { record: RecordId(self.below(9)), values: self.ids() },
             8 => Stmt::Stop,
-            9 => Stmt::Mark { line: self.below(999), action: self.below(9) },
+            9 => Stmt::Act {
+                act: self.pick(&[
+                    KernelAct::SpecStart,
+                    KernelAct::SpecUse,
+                    KernelAct::SpecRoom { bytes: 40 },
+                    KernelAct::SpecEnd,
+                ]),
+                dst: self.option(|_| temp),
+                args: self.ids(),
+            },
+            10 => Stmt::Mark { line: self.below(999), action: self.below(9) },
             _ => Stmt::If {
                 cond: a,
                 then: self.list(3, |r| r.stmt(depth - 1)),
@@ -210,7 +220,7 @@ impl Rng {
 
     fn action(&mut self) -> Action {
         let agg = AggId(self.below(4));
-        match self.below(11) {
+        match self.below(13) {
             0 => Action::Trace(self.operand()),
             1 => Action::Printf { format: self.format(), operands: self.list(3, Rng::operand) },
             2 => Action::Printa { format: self.option(Rng::format), aggs: self.list(3, |r| AggId(r.below(4))) },
@@ -221,6 +231,8 @@ impl Rng {
             7 => Action::Denormalize(agg),
             8 => Action::Print { addr: self.option(Rng::operand), value: self.operand(), ty: TypeId(self.below(99)) },
             9 => Action::Tracemem { data: self.operand(), size: self.option(Rng::operand) },
+            10 => Action::Commit(self.operand()),
+            11 => Action::Discard(self.operand()),
             _ => Action::Default,
         }
     }
@@ -283,6 +295,8 @@ impl Rng {
 
     fn program(&mut self) -> Program {
         Program {
+            nspec: 1 + self.below(9),
+            specsize: self.next(),
             clauses: self.list(3, |r| Clause { span: (r.below(9), r.below(999), r.below(999)), line: r.below(99) }),
             vars: self.list(4, |r| Var { name: r.text(), scope: r.scope(), val: r.val() }),
             arrays: self.list(3, |r| Array {
@@ -301,7 +315,7 @@ impl Rng {
             records: self.list(3, |r| Record {
                 clause: ClauseId(r.below(9)),
                 unit: UnitId(r.below(9)),
-                ring: r.pick(&[RingKind::Data, RingKind::Control]),
+                ring: r.pick(&[RingKind::Data, RingKind::Control, RingKind::Speculation]),
                 fields: r.list(3, Rng::val),
                 actions: r.list(3, Rng::action),
             }),
