@@ -1,9 +1,10 @@
 //! Record bytes to [`Event`]s, by the program's [`probity_ir::Layout`]. Never panics, whatever the bytes.
 
 use crate::Context;
-use crate::event::{Event, Fault, Item, ProbeRef, Record, Value};
+use crate::event::{Event, Fault, Item, ProbeRef, Record, Value, float_of};
 use probity_ir::{
-    Action, FAULT, FAULT_BODY, FieldId, HEADER, Operand, ProbePart, Program, RecordId, RecordLayout, Show, UnitId, Val,
+    Action, FAULT, FAULT_BODY, FieldId, HEADER, Operand, ProbePart, Program, RecordId, RecordLayout, Show, TypeKind,
+    TypeTable, UnitId, Val,
 };
 use std::fmt;
 
@@ -46,7 +47,7 @@ impl std::error::Error for DecodeError {}
 
 /// Decodes one record, header included, as a ring holds it.
 pub fn decode(cx: &Context, bytes: &[u8]) -> Result<Event, DecodeError> {
-    let Context { program, layout, plan, .. } = *cx;
+    let Context { program, layout, plan, types, .. } = *cx;
     let short = |want: usize| DecodeError::Short { len: bytes.len(), want };
     let header = short(HEADER as usize);
     let time = u64_at(bytes, 0).ok_or(header)?;
@@ -64,7 +65,7 @@ pub fn decode(cx: &Context, bytes: &[u8]) -> Result<Event, DecodeError> {
     let probe = ProbeRef { unit: record.unit, index };
     probe.get(program).ok_or(DecodeError::Probe(index))?;
     let cut = plan.records.get(number as usize).map_or(&[][..], |r| &r.cut);
-    let fields = Fields { program, unit: record.unit, places, cut, bytes };
+    let fields = Fields { program, types, unit: record.unit, places, cut, bytes };
     let items = record.actions.iter().map(|a| fields.item(a)).collect::<Result<_, _>>()?;
     Ok(Event::Record(Record { time, cpu, record: RecordId(number), clause: record.clause, probe, items }))
 }
@@ -93,6 +94,7 @@ fn fault(program: &Program, bytes: &[u8], time: u64, cpu: u16, index: u32) -> Re
 
 struct Fields<'a> {
     program: &'a Program,
+    types: &'a TypeTable,
     unit: UnitId,
     places: &'a RecordLayout,
     cut: &'a [bool],
@@ -136,6 +138,12 @@ impl Fields<'_> {
         let FieldId(n) = operand.field;
         let &(offset, val) = self.places.fields.get(n as usize).ok_or(DecodeError::Field(n))?;
         let cut = self.cut.get(n as usize).copied().unwrap_or(false);
+        if let (Show::Bytes { ty: Some(ty) }, Val::Bytes { len: 16 }) = (&operand.show, val)
+            && let TypeKind::Float { .. } = self.types.get(self.types.resolve(*ty))
+            && let Some(x) = self.bytes.get(offset as usize..offset as usize + 16).and_then(float_of)
+        {
+            return Ok(Value::Float { bits: x.to_bits(), size: 16 });
+        }
         member(self.bytes, offset, val, &operand.show, cut, |part, raw| {
             part_text(self.program, self.unit, raw as u32, part).map(str::to_string)
         })

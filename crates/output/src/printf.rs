@@ -116,6 +116,7 @@ impl<'a> Spec<'a> {
                 let x = if *signed { *value as f64 } else { *value as u64 as f64 };
                 self.float(x, out);
             }
+            (_, Value::Float { bits, .. }) => self.float(f64::from_bits(*bits), out),
             (_, Value::Int { value, size, signed, .. }) => self.int(*value, *size, *signed, out),
             (_, Value::Pointer(p)) => self.int(*p as i64, 8, false, out),
             (_, v) => {

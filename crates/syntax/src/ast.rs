@@ -324,7 +324,7 @@ pub struct CharLit {
 /// A floating-point constant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FloatLit {
-    /// Its value, rounded to a double.
+    /// Its value, rounded to a double; with the suffix `f` to a float.
     pub value: f64,
     /// From its suffix.
     pub kind: FloatKind,

@@ -195,7 +195,7 @@ impl<'a> Lexer<'a> {
 
     fn float(&mut self, pos: usize, len: usize) -> (Tok, usize) {
         let rest = self.rest(pos);
-        let value = rest[..len].parse().unwrap_or(0.0);
+        let digits = &rest[..len];
         let (kind, suffix) = match rest.as_bytes().get(len) {
             Some(b'f' | b'F') => (FloatKind::Float, 1),
             Some(b'l' | b'L') => (FloatKind::LongDouble, 1),
@@ -208,6 +208,11 @@ impl<'a> Lexer<'a> {
             let span = self.span(pos, pos + total);
             self.report(Diagnostic::error(tags::D_SYNTAX, span, message));
         }
+        // Rounded once, to its own type.
+        let value = match kind {
+            FloatKind::Float => digits.parse::<f32>().map_or(0.0, f64::from),
+            _ => digits.parse().unwrap_or(0.0),
+        };
         (Tok::Float(FloatLit { value, kind }), total)
     }
 

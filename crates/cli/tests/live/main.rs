@@ -10,5 +10,6 @@ mod language;
 mod machine;
 mod mistakes;
 mod nothing_left;
+mod output;
 mod probes;
 mod tools;

@@ -156,7 +156,7 @@ impl Checker<'_> {
         self.leaves(&value)?;
         match self.class_complete(value.ty) {
             Class::Void => self.err(tags::D_TRACE_VOID, e.span, "trace() needs a value: this expression has none"),
-            Class::Int(..) | Class::Pointer(..) | Class::String => Ok(TAction::Trace(value)),
+            Class::Int(..) | Class::Pointer(..) | Class::String | Class::Float => Ok(TAction::Trace(value)),
             Class::Array(..) | Class::Struct if matches!(value.kind, TKind::Object(..)) => {
                 let size = self.types.size(value.ty).unwrap_or(0);
                 if size == 0 || size > 4096 {
@@ -309,7 +309,8 @@ impl Checker<'_> {
                 Class::Array(..) => self.as_string(value)?,
                 _ => None,
             },
-            Takes::Float | Takes::Stack => None,
+            Takes::Float => (self.class(ty) == Class::Float).then_some(value),
+            Takes::Stack => None,
         };
         if let Some(value) = fitted {
             return Ok(value);
@@ -327,7 +328,8 @@ impl Checker<'_> {
             (Takes::String, Class::Pointer(..)) => {
                 Some("make a string of it with stringof() (kernel memory) or copyinstr() (user memory)".to_string())
             }
-            (Takes::Float, _) => Some("there are no floating-point values in this version".to_string()),
+            (Takes::Integer, Class::Float) => Some("print a floating-point number with `%f`, `%e` or `%g`".to_string()),
+            (Takes::Float, Class::Int(..)) => Some("convert it, as in `(double)x`".to_string()),
             _ => None,
         };
         self.report(match help {

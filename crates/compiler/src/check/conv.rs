@@ -166,10 +166,13 @@ impl Checker<'_> {
     /// Whether a value is not 0, as 0 or 1. `None` where it has no truth.
     pub(super) fn truth(&mut self, e: TExpr) -> Option<TExpr> {
         let (span, int) = (e.span, self.basic.int);
+        if self.is_float(e.ty) {
+            return self.float_truth(e).ok();
+        }
         let e = self.scalar(e)?;
         Some(match e.kind {
             TKind::Int(v) => TExpr::int(i64::from(v != 0), int, span),
-            TKind::Truth(_) | TKind::And(..) | TKind::Or(..) | TKind::StrCmp(..) => e,
+            TKind::Truth(_) | TKind::And(..) | TKind::Or(..) | TKind::StrCmp(..) | TKind::FloatCmp(..) => e,
             TKind::Bin(BinOp::Eq | BinOp::Ne | BinOp::LtS | BinOp::LtU | BinOp::LeS | BinOp::LeU, ..) => e,
             TKind::Un(probity_ir::UnOp::LogNot, _) => e,
             _ => TExpr { kind: TKind::Truth(Box::new(e)), ty: int, span },
@@ -269,8 +272,12 @@ impl Checker<'_> {
     pub(super) fn assign_to(&mut self, ty: TypeId, e: TExpr) -> Res<Option<TExpr>> {
         let span = e.span;
         Ok(match self.class(ty) {
+            Class::Float if matches!(self.class(e.ty), Class::Int(..) | Class::Float) => {
+                Some(self.convert_float(e, ty, span)?)
+            }
             Class::Int(..) => match self.class(e.ty) {
                 Class::Int(..) => Some(self.convert(e, ty)),
+                Class::Float => Some(self.convert_float(e, ty, span)?),
                 _ => None,
             },
             Class::String => match e.kind {

@@ -23,9 +23,7 @@ impl<'a> Checker<'a> {
                 };
                 Ok(TExpr::int(value, ty, span))
             }
-            ExprKind::Float(_) => {
-                self.err(tags::D_SYNTAX, span, "floating-point constants are not supported by this version")
-            }
+            ExprKind::Float(lit) => Ok(self.float_literal(lit, span)),
             ExprKind::String(bytes) => Ok(TExpr { kind: TKind::Str(bytes.clone()), ty: self.basic.string, span }),
             ExprKind::Ident(name) => self.ident(name, span),
             ExprKind::SelfVar(name) => {
@@ -281,6 +279,7 @@ impl<'a> Checker<'a> {
         let shown = full_name(scope, name);
         let ty = match self.class_complete(ty) {
             Class::Int(..) | Class::Pointer(..) | Class::String => ty,
+            Class::Float if self.types.size(ty) != Some(16) => ty,
             Class::Void => {
                 self.space_of(scope).insert(name.to_string(), Entity::Poison);
                 return self.err(tags::D_DECL_VOIDOBJ, span, format!("`{shown}` cannot have the type `void`"));
@@ -529,7 +528,12 @@ impl<'a> Checker<'a> {
         declared: bool,
         span: Span,
     ) -> Res<u32> {
-        if !matches!(self.class_complete(ty), Class::Int(..) | Class::Pointer(..) | Class::String) {
+        let fits = match self.class_complete(ty) {
+            Class::Int(..) | Class::Pointer(..) | Class::String => true,
+            Class::Float => self.types.size(ty) != Some(16),
+            _ => false,
+        };
+        if !fits {
             self.space_of(scope).insert(name.to_string(), Entity::Poison);
             let what = format!("associative arrays with elements of type `{}` are", self.name(ty));
             return self.unsupported(span, &what);

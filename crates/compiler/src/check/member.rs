@@ -73,9 +73,6 @@ impl Checker<'_> {
             Class::Pointer(to, Space::Kernel) if space != Space::Kernel => self.types.pointer(to, Space::User),
             _ => ty,
         };
-        if self.is_float(ty) {
-            return self.unsupported(span, "floating-point values are");
-        }
         Ok(TExpr { kind: TKind::Object(Box::new(addr), space, bits), ty, span })
     }
 

@@ -9,6 +9,7 @@ mod call;
 mod conv;
 mod decl;
 mod expr;
+mod float;
 mod inline;
 mod member;
 mod names;

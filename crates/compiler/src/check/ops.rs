@@ -23,6 +23,9 @@ impl Checker<'_> {
                 _ => TExpr { kind: TKind::Un(UnOp::LogNot, Box::new(truth)), ty: self.basic.int, span },
             });
         }
+        if self.is_float(operand.ty) {
+            return self.float_sign(op, operand, span);
+        }
         if !self.is_int(&operand) {
             let tag = if op == UnaryOp::BitNot { tags::D_OP_INT } else { tags::D_OP_ARITH };
             let message = format!("operator `{text}` needs an integer, not `{}`", self.name(operand.ty));
@@ -62,6 +65,9 @@ impl Checker<'_> {
                     let bad = if self.is_int(&a) { b.ty } else { a.ty };
                     let arith = matches!(op, BinaryOp::Mul | BinaryOp::Div);
                     let tag = if arith { tags::D_OP_ARITH } else { tags::D_OP_INT };
+                    if self.is_float(bad) {
+                        return self.no_float_arithmetic(op.text(), tag, bad, op_span);
+                    }
                     let message = format!("operator `{}` needs integers, not `{}`", op.text(), self.name(bad));
                     return self.err(tag, op_span, message);
                 }
@@ -161,6 +167,9 @@ impl Checker<'_> {
             };
             return Ok(TExpr { kind: TKind::StrCmp(cmp, Box::new(a), Box::new(b)), ty: int, span });
         }
+        if self.is_float(ta) || self.is_float(tb) {
+            return self.compare_floats(Self::comparison(op), a, b, op_span, span);
+        }
         let (Some(a), Some(b)) = (self.scalar(a), self.scalar(b)) else {
             return self.incompatible(op_span, ta, op.text(), tb);
         };
@@ -199,6 +208,9 @@ impl Checker<'_> {
     fn add(&mut self, op: BinaryOp, op_span: Span, a: TExpr, b: TExpr, span: Span) -> Res<TExpr> {
         let (ta, tb) = (a.ty, b.ty);
         let bin = if op == BinaryOp::Add { BinOp::Add } else { BinOp::Sub };
+        if let Some(&ty) = [ta, tb].iter().find(|ty| self.is_float(**ty)) {
+            return self.no_float_arithmetic(op.text(), tags::D_OP_INCOMPAT, ty, op_span);
+        }
         let (Some(a), Some(b)) = (self.scalar(a), self.scalar(b)) else {
             return self.incompatible(op_span, ta, op.text(), tb);
         };
@@ -293,6 +305,10 @@ impl Checker<'_> {
             let b = if zb { Some(empty) } else { self.as_string(b)? };
             let (Some(a), Some(b)) = (a, b) else { return self.incompatible(span, ta, "?:", tb) };
             (a, b, string)
+        } else if self.is_float(ta) || self.is_float(tb) {
+            let size = self.float_size(ta).max(self.float_size(tb)).unwrap_or(8);
+            let ty = self.types.add(TypeKind::Float { size });
+            (self.convert_float(a, ty, span)?, self.convert_float(b, ty, span)?, ty)
         } else {
             let (Some(a), Some(b)) = (self.scalar(a), self.scalar(b)) else {
                 return self.incompatible(span, ta, "?:", tb);
@@ -335,7 +351,7 @@ impl Checker<'_> {
             return self.bad_cast(span, from, ty);
         }
         if target == Class::Float || self.class(from) == Class::Float {
-            return self.unsupported(span, "floating-point values are");
+            return self.convert_float(e, ty, span);
         }
         if target == Class::String {
             return match self.class(from) {
@@ -382,6 +398,14 @@ impl Checker<'_> {
     ) -> Res<TExpr> {
         let ty = target.ty;
         let text = format!("{}=", op.text());
+        if self.is_float(ty) || self.is_float(value.ty) {
+            return self.no_float_arithmetic(
+                &text,
+                tags::D_OP_ARITH,
+                if self.is_float(ty) { ty } else { value.ty },
+                op_span,
+            );
+        }
         if !matches!(self.class(ty), Class::Int(..) | Class::Pointer(..)) {
             let message = format!("operator `{text}` needs an integer on its left, not `{}`", self.name(ty));
             return self.err(tags::D_OP_ARITH, op_span, message);

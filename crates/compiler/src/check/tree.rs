@@ -53,7 +53,7 @@ pub enum TKind {
     Un(UnOp, Box<TExpr>),
     /// A binary operator on operands of the common type; the result is made normal.
     Bin(BinOp, Box<TExpr>, Box<TExpr>),
-    /// The operand converted to the type of this node.
+    /// The operand converted to the type of this node; both are integers or pointers.
     Convert(Box<TExpr>),
     /// The operand is not 0: 0 or 1.
     Truth(Box<TExpr>),
@@ -65,6 +65,10 @@ pub enum TKind {
     Cond(Box<TExpr>, Box<TExpr>, Box<TExpr>),
     /// A comparison of strings.
     StrCmp(StrOp, Box<TExpr>, Box<TExpr>),
+    /// A number converted to the type of this node, where one of the two is floating-point.
+    FloatConvert(Box<TExpr>),
+    /// A comparison of two floating-point numbers of the same type: 0 or 1.
+    FloatCmp(StrOp, Box<TExpr>, Box<TExpr>),
     /// An object in memory: its address, whose memory, and the bits of a bit-field in it.
     Object(Box<TExpr>, Space, Option<Bits>),
     /// A string at an address, of at most `max` bytes.
@@ -281,8 +285,10 @@ impl TExpr {
             TKind::Var(_) | TKind::Old | TKind::Held(_) | TKind::Speculation => vec![],
             TKind::Xlated { source, .. } => vec![source],
             TKind::Hold(_, a, b) => vec![a, b],
+            TKind::FloatConvert(a) => vec![a],
             TKind::Un(_, a) | TKind::Convert(a) | TKind::Truth(a) | TKind::StrLen(a) | TKind::Object(a, ..) => vec![a],
             TKind::Bin(_, a, b) | TKind::And(a, b) | TKind::Or(a, b) | TKind::StrCmp(_, a, b) => vec![a, b],
+            TKind::FloatCmp(_, a, b) => vec![a, b],
             TKind::StrJoin(a, b) | TKind::CopyIn(a, b) | TKind::Comma(a, b) => vec![a, b],
             TKind::Cond(c, a, b) => vec![c, a, b],
             TKind::ReadStr { addr, max, .. } => std::iter::once(&**addr).chain(max.as_deref()).collect(),
@@ -296,13 +302,14 @@ impl TExpr {
         test(self) || self.operands().into_iter().any(|e| e.any(test))
     }
 
-    /// Whether evaluating it changes anything.
+    /// Whether evaluating it changes anything, or takes statements of its own.
     pub fn has_effect(&self) -> bool {
         self.any(&mut |e| {
             let random = matches!(e.kind, TKind::Sub(Sub::Random, _));
             random
                 || matches!(e.kind, TKind::Assign { .. } | TKind::Step { .. } | TKind::CopyIn(..) | TKind::Strtok(..))
                 || matches!(e.kind, TKind::Hold(..) | TKind::Speculation)
+                || matches!(e.kind, TKind::FloatConvert(_) | TKind::FloatCmp(..))
         })
     }
 }

@@ -2,6 +2,7 @@
 //! evaluated before a side effect and read after it is held in a temporary.
 
 use super::clause::ClauseLower;
+use super::float::{self, Number};
 use super::shape::{is_string, text_of};
 use crate::check::tree::*;
 use probity_ir::Scope;
@@ -15,7 +16,17 @@ impl ClauseLower<'_> {
         let types = &self.cx.checked.types;
         match types.get(types.resolve(ty)) {
             TypeKind::Int { size, signed, .. } | TypeKind::Enum { size, signed, .. } => (*size, *signed),
+            TypeKind::Float { size } => (*size, false),
             _ => (8, false),
+        }
+    }
+
+    fn number(&self, ty: TypeId) -> Number {
+        let types = &self.cx.checked.types;
+        let (size, signed) = self.size_sign(ty);
+        match types.get(types.resolve(ty)) {
+            TypeKind::Float { .. } => Number::Float(size),
+            _ => Number::Int(size, signed),
         }
     }
 
@@ -31,7 +42,10 @@ impl ClauseLower<'_> {
     pub(super) fn expr_or_bytes(&mut self, e: &TExpr) -> (ExprId, Val) {
         let types = &self.cx.checked.types;
         if let TKind::Object(addr, space, _) = &e.kind
-            && matches!(types.get(types.resolve(e.ty)), TypeKind::Array { .. } | TypeKind::Struct { .. })
+            && matches!(
+                types.get(types.resolve(e.ty)),
+                TypeKind::Array { .. } | TypeKind::Struct { .. } | TypeKind::Float { size: 16 }
+            )
         {
             let len = types.size(e.ty).and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
             let (addr, space) = (self.expr(addr), *space);
@@ -169,6 +183,16 @@ impl ClauseLower<'_> {
                 // A type that holds all values of the other needs no extension.
                 let fits = to.0 >= 8 || from == to || from.0 < to.0 && (!from.1 || to.1);
                 if fits { x } else { self.ext(x, e.ty) }
+            }
+            TKind::FloatConvert(a) => {
+                let x = self.expr(a);
+                let (from, to) = (self.number(a.ty), self.number(e.ty));
+                float::convert(self, x, from, to)
+            }
+            TKind::FloatCmp(op, a, b) => {
+                let (x, y) = self.both(a, b);
+                let size = self.size_sign(a.ty).0;
+                float::compare(self, *op, x, y, size)
             }
             TKind::Truth(a) => {
                 let x = self.expr(a);

@@ -3,6 +3,7 @@
 
 mod clause;
 mod expr;
+mod float;
 mod place;
 mod print;
 mod shape;
