@@ -30,6 +30,8 @@ pub fn open(args: &Args, options: &Options) -> Result<Printer> {
     style.rawbytes = options.rawbytes;
     style.printsize = options.printsize;
     style.droptags = options.droptags;
+    style.stackindent = options.stackindent.min(1 << 10) as usize;
+    style.noresolve = options.noresolve;
     style.crossing = probity::crossing_providers();
     style.sort = Sort {
         key: options.aggsortkey,

@@ -44,7 +44,7 @@ pub fn run(args: &Args) -> Result<u8> {
         help::complain(help::name(args.face), "buffer size lowered to 1g");
     }
     announce(args, &input, &compiled);
-    let symbols = SystemSymbols::default();
+    let symbols = SystemSymbols::new(&sys);
     let mut session = probity::start(&sys, &compiled, &symbols)?;
     for attachment in session.attachments() {
         let silent = args.face == Face::Dtrace && compiled.options.quiet;

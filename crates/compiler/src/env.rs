@@ -29,6 +29,10 @@ pub trait Env {
     fn kernel_symbol(&self, module: &str, name: &str, types: &mut TypeTable) -> Option<(u64, Option<TypeId>)>;
     /// Names near a probe description that matched nothing, for the suggestion.
     fn near_probes(&self, pattern: &ProbeDesc) -> Vec<String>;
+    /// The most frames that the kernel walks (`kernel.perf_event_max_stack`).
+    fn max_stack(&self) -> u32 {
+        127
+    }
     /// Number of possible CPUs.
     fn ncpu(&self) -> u32;
 }

@@ -88,6 +88,7 @@ pub fn loc_may_fault(loc: &Location) -> bool {
         Location::Masked { .. } | Location::Case { .. } => true,
         Location::Ctx { .. }
         | Location::Pc { .. }
+        | Location::UserRegister { .. }
         | Location::Value(_)
         | Location::Reg { .. }
         | Location::CurrentTask
@@ -107,6 +108,7 @@ pub fn operands(e: &Expr) -> Vec<ExprId> {
         Expr::Cond(a, b, c) => vec![*a, *b, *c],
         Expr::ReadStr { addr, max, .. } => std::iter::once(*addr).chain(*max).collect(),
         Expr::ReadBytes { addr, .. } => vec![*addr],
+        Expr::Part { of: a, .. } | Expr::UserAddr(a) => vec![*a],
         _ => Vec::new(),
     }
 }
@@ -117,8 +119,9 @@ pub fn may_fault(exprs: &[Expr], id: ExprId) -> bool {
     let own = match e {
         Expr::Load { .. } | Expr::ReadStr { .. } | Expr::ReadBytes { .. } => true,
         Expr::Loc(loc) => loc_may_fault(loc),
-        Expr::Builtin(b) => matches!(b, Builtin::Caller | Builtin::Ucaller),
         Expr::Sub { sub, .. } => sub.may_be_none() || sub.may_be_illegal(),
+        Expr::Stack(stack) => stack.entry.as_ref().is_some_and(loc_may_fault),
+        Expr::Builtin(b) => matches!(b, Builtin::Ucaller),
         Expr::Bin(BinOp::DivS | BinOp::DivU | BinOp::RemS | BinOp::RemU, _, b) => {
             !matches!(exprs[b.0 as usize], Expr::Const(c) if c != 0)
         }
@@ -571,6 +574,10 @@ impl Folder<'_> {
             Expr::ReadBytes { addr, space, len } => {
                 Expr::ReadBytes { addr: self.expr(*addr), space: *space, len: *len }
             }
+            Expr::Part { of, offset, size, signed } => {
+                Expr::Part { of: self.expr(*of), offset: *offset, size: *size, signed: *signed }
+            }
+            Expr::UserAddr(a) => Expr::UserAddr(self.expr(*a)),
             other => other.clone(),
         };
         self.add(e)

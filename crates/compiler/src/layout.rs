@@ -226,6 +226,7 @@ pub fn plan(program: &Program, options: &CodegenOptions) -> Result<Plan, Codegen
             probity_ir::Expr::ReadStr { cap, .. } | probity_ir::Expr::StrJoin { cap, .. } => *cap,
             probity_ir::Expr::Sub { cap, .. } => *cap,
             probity_ir::Expr::ReadBytes { len, .. } => *len,
+            probity_ir::Expr::Stack(stack) => stack.size(),
             probity_ir::Expr::Str(bytes) => bytes.len() as u32 + 1,
             _ => 0,
         });

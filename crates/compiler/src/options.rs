@@ -27,7 +27,10 @@ pub struct Options {
     pub errtags: bool,
     pub evaltime: String,
     pub flowindent: bool,
-    pub maxframes: u64,
+    pub jstackframes: Option<u64>,
+    pub jstackstrsize: u64,
+    pub maxframes: Option<u64>,
+    pub noresolve: bool,
     pub nspec: u64,
     pub printsize: u64,
     pub quiet: bool,
@@ -70,7 +73,10 @@ impl Default for Options {
             errtags: false,
             evaltime: String::new(),
             flowindent: false,
-            maxframes: 127,
+            jstackframes: None,
+            jstackstrsize: 512,
+            maxframes: None,
+            noresolve: false,
             nspec: 1,
             printsize: 8192,
             quiet: false,
@@ -96,6 +102,8 @@ pub enum Slot {
     Flag(fn(&mut Options) -> &mut bool),
     /// A number that is not negative.
     Number(fn(&mut Options) -> &mut u64),
+    /// A number from 1; unset means the default.
+    Limit(fn(&mut Options) -> &mut Option<u64>),
     /// A CPU's number; unset means all.
     Cpu(fn(&mut Options) -> &mut Option<u64>),
     /// Bytes, with a suffix `k`, `m`, `g` or `t`; at least the second value.
@@ -185,8 +193,8 @@ pub static OPTIONS: &[OptionDoc] = &[
     opt("grabanon", Slot::Ignored, "", NOT_NEEDED),
     opt("incdir", Slot::Cpp("-I"), "", "a directory for the preprocessor (-I)"),
     opt("iregs", Slot::Ignored, "", NOT_NEEDED),
-    opt("jstackframes", Slot::Ignored, "", NOT_NEEDED),
-    opt("jstackstrsize", Slot::Ignored, "", NOT_NEEDED),
+    opt("jstackframes", Slot::Limit(|o| &mut o.jstackframes), "", "frames of jstack(); as `ustackframes` where it is not set"),
+    opt("jstackstrsize", Slot::Number(|o| &mut o.jstackstrsize), "512", "kept as jstack()'s `strsz`; names need no room here"),
     opt("kdefs", Slot::Ignored, "", NOT_NEEDED),
     opt("knodefs", Slot::Ignored, "", NOT_NEEDED),
     opt("late", Slot::IgnoredWord(&["dynamic", "static"]), "", NOT_NEEDED),
@@ -197,10 +205,10 @@ pub static OPTIONS: &[OptionDoc] = &[
     opt("linknommap", Slot::Ignored, "", NOT_NEEDED),
     opt("linktype", Slot::IgnoredWord(&["elf", "dof"]), "", NOT_NEEDED),
     opt("lockmem", Slot::Ignored, "", NOT_NEEDED),
-    opt("maxframes", Slot::Number(|o| &mut o.maxframes), "127", "most frames of a stack"),
+    opt("maxframes", Slot::Limit(|o| &mut o.maxframes), "", "most frames of a stack; kernel.perf_event_max_stack where it is not set"),
     opt("modpath", Slot::Ignored, "", NOT_NEEDED),
     opt("nolibs", Slot::Ignored, "", NOT_NEEDED),
-    opt("noresolve", Slot::Ignored, "", NOT_NEEDED),
+    opt("noresolve", Slot::Flag(|o| &mut o.noresolve), "off", "print user addresses as `file:0xoffset`, not as symbols"),
     opt("nspec", Slot::Number(|o| &mut o.nspec), "1", "number of speculations at a time"),
     opt("nusdtprobes", Slot::Ignored, "", NOT_NEEDED),
     opt("pcapsize", Slot::Ignored, "", NOT_NEEDED),
@@ -264,6 +272,10 @@ impl Options {
             }
             Slot::Number(field) => {
                 *field(self) = number(value.unwrap_or("0")).ok_or_else(|| wrong("a number that is not negative"))?;
+            }
+            Slot::Limit(field) => {
+                let n = needed().and_then(number).filter(|&n| n > 0);
+                *field(self) = Some(n.ok_or_else(|| wrong("a number from 1"))?);
             }
             Slot::Cpu(field) => {
                 *field(self) = match needed() {

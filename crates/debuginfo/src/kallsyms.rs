@@ -93,7 +93,7 @@ pub fn scan(mut source: impl Read, each: &mut dyn FnMut(Line<'_>) -> ControlFlow
     }
 }
 
-fn open() -> Result<File> {
+pub(crate) fn open() -> Result<File> {
     File::open(PATH)
         .map_err(|error| Error::io(error, format!("cannot read {PATH}")).help("the kernel needs CONFIG_KALLSYMS"))
 }

@@ -13,12 +13,14 @@ pub mod elf;
 mod elf_image;
 pub mod error;
 pub mod kallsyms;
+pub mod ksymbols;
 pub mod ldcache;
 pub mod map;
 pub mod proc_maps;
 mod reader;
 pub mod stapsdt;
 pub mod tracefs_format;
+pub mod usymbols;
 pub mod x86_len;
 
 pub use error::{Error, Kind, Result};

@@ -31,6 +31,32 @@ pub enum Show {
     },
     /// The index of a probe in its unit; written as the field `part` of its description.
     ProbePart(ProbePart),
+    /// A stack as [`crate::Expr::Stack`] makes it: bytes laid out by [`crate::stack`].
+    Stack,
+    /// An address, written as what it is in. Kernel addresses are integers; user addresses are the 16 bytes of [`crate::Expr::UserAddr`].
+    Symbol(Symbol),
+}
+
+/// What of an address is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Symbol {
+    /// `sym(a)`, `func(a)`: ``module`symbol`` in the kernel.
+    Kernel,
+    /// `mod(a)`: the kernel's module.
+    KernelModule,
+    /// `usym(a)`, `ufunc(a)`: ``module`symbol`` in the process.
+    User,
+    /// `umod(a)`: the process's module.
+    UserModule,
+    /// `uaddr(a)`: ``module`symbol+0xoffset`` in the process.
+    UserAddress,
+}
+
+impl Symbol {
+    /// Whether it is of a process.
+    pub fn is_user(self) -> bool {
+        matches!(self, Symbol::User | Symbol::UserModule | Symbol::UserAddress)
+    }
 }
 
 /// A part of the description of the probe that fired.

@@ -28,6 +28,12 @@ pub enum Location {
         /// Whose program counter.
         space: Space,
     },
+    /// A word of the current thread's user registers, as they were saved when it entered the kernel: at byte `offset` of its
+    /// `struct pt_regs`.
+    UserRegister {
+        /// Byte offset in `struct pt_regs`.
+        offset: u32,
+    },
     /// In memory at `base + offset`.
     Memory {
         /// The address to start from.

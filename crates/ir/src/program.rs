@@ -15,6 +15,7 @@
 use crate::action::{Action, ProbePart, Show};
 use crate::location::Location;
 use crate::probe::{Probe, ProgKind, Selector};
+use crate::stack::Stack;
 use crate::sub::Sub;
 use crate::types::Space;
 
@@ -262,7 +263,7 @@ pub enum Builtin {
     ProbeId,
     /// The number of the enabling: [`crate::epid()`] of the clause and the probe that fired.
     Epid,
-    /// The return address in the kernel, by a stack walk.
+    /// The return address in the kernel, by a stack walk; 0 in the consumer's own probes and where there is none.
     Caller,
     /// The return address in user space, by a stack walk along frame pointers. What is no user address (code without frame pointers
     /// leaves anything there) is a `BadStack` fault.
@@ -366,6 +367,23 @@ pub enum Expr {
         /// How many.
         len: u32,
     },
+
+    /// A stack, as the bytes of [`crate::stack`]. Empty where there is none: the consumer's own probes (all phases but
+    /// [`Phase::Run`]) have none, user code has no kernel stack and a kernel thread no user stack.
+    Stack(Stack),
+    /// An integer of `size` bytes (1, 2, 4 or 8) at an offset of bytes, sign- or zero-extended.
+    Part {
+        /// The bytes.
+        of: ExprId,
+        /// Offset in them.
+        offset: u32,
+        /// Size in bytes.
+        size: u8,
+        /// Whether it is sign-extended.
+        signed: bool,
+    },
+    /// An address of the current process, for the consumer to name: 16 bytes, the process id and the address, each 64 bits.
+    UserAddr(ExprId),
 }
 
 /// What a program does in the kernel besides computing and recording.

@@ -5,6 +5,7 @@ use crate::Context;
 use crate::decode::{DecodeError, member, part_text, u32_at, u64_at};
 use crate::event::Value;
 use crate::order;
+use crate::symbol;
 use probity_ir::{Agg, AggFunc, AggId, Program, Show};
 use std::collections::HashMap;
 
@@ -43,7 +44,7 @@ pub struct Table {
     pub printed: bool,
     /// Finds an entry by the key's bytes as the map has them.
     raw: HashMap<Box<[u8]>, usize>,
-    /// Finds an entry by the key's values: only where different bytes mean the same value (indexes of probes).
+    /// Finds an entry by the key's values: only where different bytes mean the same value (indexes of probes, addresses).
     alias: HashMap<Vec<Value>, usize>,
 }
 
@@ -183,7 +184,8 @@ impl Table {
             return Ok(at);
         }
         let values = read_key(cx, agg, def, key)?;
-        let aliased = !self.alias.is_empty() || def.key.iter().any(|(_, s)| matches!(s, Show::ProbePart(_)));
+        let same = |s: &Show| matches!(s, Show::ProbePart(_) | Show::Symbol(_));
+        let aliased = !self.alias.is_empty() || def.key.iter().any(|(_, s)| same(s));
         let known = if aliased { self.alias.get(&values).copied() } else { None };
         let at = known.unwrap_or(self.entries.len());
         if known.is_none() {
@@ -208,7 +210,12 @@ fn read_key(cx: &Context, agg: AggId, def: &Agg, key: &[u8]) -> Result<Vec<Value
         let &(offset, val) = cx.layout.aggs.get(n).and_then(|a| a.fields.get(i)).ok_or(field)?;
         let cut = plan.and_then(|p| p.cut.get(i)).copied().unwrap_or(false);
         let part = |part, raw| part_text(cx.program, def.probes_of?, raw as u32, part).map(str::to_string);
-        values.push(member(key, offset, val, show, cut, part).ok_or(field)?);
+        let mut value = member(key, offset, val, show, cut, part).ok_or(field)?;
+        // Addresses that are in the same function are the same key.
+        if let Value::Symbol { what, pid, addr } = &mut value {
+            *addr = symbol::common(*what, *pid, *addr, cx.symbols);
+        }
+        values.push(value);
     }
     Ok(values)
 }

@@ -2,6 +2,7 @@
 
 use crate::Context;
 use crate::event::{Event, Fault, Item, ProbeRef, Record, Value, float_of};
+use crate::symbol::StackValue;
 use probity_ir::{
     Action, FAULT, FAULT_BODY, FieldId, HEADER, Operand, ProbePart, Program, RecordId, RecordLayout, Show, TypeKind,
     TypeTable, UnitId, Val,
@@ -178,12 +179,21 @@ pub(crate) fn member(
                 }
                 Show::Float { size } => Value::Float { bits: raw, size: *size },
                 Show::ProbePart(which) => Value::Text(part(*which, raw).unwrap_or_else(|| "<unknown>".into())),
-                Show::String | Show::Bytes { .. } => Value::Bytes(raw.to_ne_bytes().to_vec()),
+                Show::Symbol(what) => Value::Symbol { what: *what, pid: 0, addr: raw },
+                Show::String | Show::Bytes { .. } | Show::Stack => Value::Bytes(raw.to_ne_bytes().to_vec()),
             });
         }
         Val::Str { cap } => bytes.get(offset..offset.checked_add(cap as usize)?)?,
         Val::Bytes { len } => bytes.get(offset..offset.checked_add(len as usize)?)?,
     };
+    match show {
+        Show::Stack => return StackValue::read(raw).map(Value::Stack),
+        Show::Symbol(what) => {
+            let (pid, addr) = (u64_at(raw, 0)? as u32, u64_at(raw, 8)?);
+            return Some(Value::Symbol { what: *what, pid, addr });
+        }
+        _ => {}
+    }
     if matches!(val, Val::Str { .. }) || matches!(show, Show::String) {
         let end = raw.iter().position(|&b| b == 0).unwrap_or(raw.len());
         // The writer ends a string at its capacity's last byte at the latest.

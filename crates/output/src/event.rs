@@ -1,6 +1,7 @@
 //! What the consumer has learned from the kernel, as plain owned data. Leaves out how it is shown.
 
-use probity_ir::{AggId, ClauseId, Drop, IntKind, Probe, Program, RecordId, UnitId};
+use crate::symbol::StackValue;
+use probity_ir::{AggId, ClauseId, Drop, IntKind, Probe, Program, RecordId, Symbol, UnitId};
 
 /// A value that was recorded, with its type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -34,6 +35,17 @@ pub enum Value {
     },
     /// Raw bytes of an array or struct.
     Bytes(Vec<u8>),
+    /// A stack.
+    Stack(StackValue),
+    /// An address, shown as what it is in.
+    Symbol {
+        /// What is shown of it.
+        what: Symbol,
+        /// The process of a user address.
+        pid: u32,
+        /// The address.
+        addr: u64,
+    },
     /// Text that the consumer supplied: a part of the probe's description.
     Text(String),
 }
@@ -64,7 +76,7 @@ impl Value {
     pub fn int(&self) -> i64 {
         match self {
             Value::Int { value, .. } => *value,
-            Value::Pointer(p) => *p as i64,
+            Value::Pointer(p) | Value::Symbol { addr: p, .. } => *p as i64,
             _ => 0,
         }
     }
@@ -74,7 +86,9 @@ impl Value {
         match self {
             Value::Str { bytes, .. } | Value::Bytes(bytes) => Some(bytes),
             Value::Text(text) => Some(text.as_bytes()),
-            Value::Int { .. } | Value::Pointer(_) | Value::Float { .. } => None,
+            Value::Int { .. } | Value::Pointer(_) | Value::Float { .. } | Value::Stack(_) | Value::Symbol { .. } => {
+                None
+            }
         }
     }
 

@@ -14,7 +14,8 @@
 //! - `error`: `message`; `exit`: `status`
 //!
 //! A value V is a number (all 64 bits), `"0x…"` for a pointer, `{"bytes":"hex"}` for raw bytes, a string S otherwise. S is a JSON string if it
-//! is UTF-8, else `{"bytes":"hex"}`; a string that may have been cut is `{"text":S,"truncated":true}`. So nothing is lost.
+//! is UTF-8, else `{"bytes":"hex"}`; a string that may have been cut is `{"text":S,"truncated":true}`. So nothing is lost. A stack is
+//! `{"stack":[{"address":"0x…","name":S}…]}`, with `pid` for a user's and `"truncated":true` where it is deeper.
 
 use crate::Context;
 use crate::agg::{Aggregations, Table};
@@ -25,6 +26,7 @@ use crate::order;
 use crate::printf::{self, Surroundings};
 use crate::render::{Renderer, Style, apply};
 use crate::stats;
+use crate::symbol;
 use crate::typed;
 use probity_ir::{Action, AggFunc, AggId};
 use serde_json::{Value as J, json};
@@ -49,12 +51,16 @@ impl Json {
         let mut items = Vec::new();
         for (item, action) in record.items.iter().zip(actions) {
             match (item, action) {
-                (Item::Trace(value), _) => items.push(json!({"action": "trace", "value": value_json(value)})),
+                (Item::Trace(value), _) => items.push(json!({"action": "trace", "value": value_json(cx, value)})),
                 (Item::Printf(operands), Action::Printf { format, .. }) => {
                     let mut text = Vec::new();
-                    let around = Surroundings { symbols: cx.symbols, dropin: self.style.dropin };
+                    let around = Surroundings {
+                        symbols: cx.symbols,
+                        dropin: self.style.dropin,
+                        noresolve: self.style.noresolve,
+                    };
                     printf::format(format, operands, &[], around, &mut text);
-                    let args: Vec<J> = operands.iter().map(value_json).collect();
+                    let args: Vec<J> = operands.iter().map(|v| value_json(cx, v)).collect();
                     items.push(json!({"action": "printf", "text": text_json(&text), "args": args}));
                 }
                 (Item::Print { addr, bytes }, Action::Print { ty, .. }) => {
@@ -104,7 +110,7 @@ impl Json {
         let name = cx.program.aggs.get(agg.0 as usize).map_or("", |a| &a.name);
         let mut entries = Vec::new();
         for entry in order::sorted(aggs, agg, &self.style.sort) {
-            let key: Vec<J> = entry.key.iter().map(value_json).collect();
+            let key: Vec<J> = entry.key.iter().map(|v| value_json(cx, v)).collect();
             let mut object = json!({"key": key});
             let (field, value) = words_json(table, &entry.words);
             object[field] = value;
@@ -228,7 +234,7 @@ fn probe_json(cx: &Context, probe: ProbeRef) -> J {
     }
 }
 
-fn value_json(value: &Value) -> J {
+fn value_json(cx: &Context, value: &Value) -> J {
     match value {
         Value::Int { value, signed: true, .. } => (*value).into(),
         Value::Int { value, .. } => (*value as u64).into(),
@@ -237,6 +243,11 @@ fn value_json(value: &Value) -> J {
         Value::Str { bytes, truncated: true } => json!({"text": text_json(bytes), "truncated": true}),
         Value::Str { bytes, .. } => text_json(bytes),
         Value::Bytes(bytes) => hex(bytes),
+        Value::Stack(stack) => stack.json(cx.symbols),
+        Value::Symbol { what, pid, addr } => {
+            let look = symbol::Look { dropin: false, noresolve: false };
+            symbol::symbol(*what, *pid, *addr, cx.symbols, look).into()
+        }
         Value::Text(text) => text.as_str().into(),
     }
 }

@@ -19,6 +19,7 @@ pub mod plan;
 pub mod printf;
 pub mod render;
 pub mod stats;
+pub mod symbol;
 pub mod text;
 pub mod typed;
 
@@ -30,6 +31,7 @@ pub use json::Json;
 pub use order::{Row, Sort, joined, sorted};
 pub use plan::Plan;
 pub use render::{Renderer, Style};
+pub use symbol::{Named, StackValue};
 pub use text::Text;
 
 /// What reading and rendering need to know, by reference.
@@ -49,15 +51,18 @@ pub struct Context<'a> {
 
 /// What only the caller can know about addresses and local time.
 pub trait Symbols {
-    /// A kernel address as ``module`symbol+0xoffset``, if it is in a known symbol.
-    fn kernel(&self, _addr: u64) -> Option<String> {
-        None
+    /// What a kernel address is in.
+    fn kernel(&self, _addr: u64) -> Named {
+        Named::default()
     }
 
-    /// An address of the traced process as ``object`symbol+0xoffset``, if it is in a known symbol.
-    fn user(&self, _addr: u64) -> Option<String> {
-        None
+    /// What an address of a process is in. Called soon after the address was recorded; the process may have ended.
+    fn user(&self, _pid: u32, _addr: u64) -> Named {
+        Named::default()
     }
+
+    /// Says that addresses of this process will be named, so that what it has mapped can be read while it lives.
+    fn remember(&self, _pid: u32) {}
 
     /// The local time zone at `seconds` since the epoch: seconds east of UTC and the zone's short name.
     fn zone(&self, _seconds: i64) -> (i32, String) {

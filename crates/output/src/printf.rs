@@ -3,6 +3,7 @@
 
 use crate::Symbols;
 use crate::event::Value;
+use crate::symbol::{self, StackValue};
 use crate::{decode, histogram, stats};
 use probity_ir::{AggFunc, Conversion, Format, Piece};
 
@@ -24,6 +25,14 @@ pub struct Surroundings<'a> {
     pub symbols: &'a dyn Symbols,
     /// Exactly as DTrace does it: `%S` shows the string's NUL, no mark on cut strings, padding counts bytes.
     pub dropin: bool,
+    /// User addresses as a file and an offset.
+    pub noresolve: bool,
+}
+
+impl Surroundings<'_> {
+    fn look(&self) -> symbol::Look {
+        symbol::Look { dropin: self.dropin, noresolve: self.noresolve }
+    }
 }
 
 /// The mark of a string that may have been cut.
@@ -93,8 +102,14 @@ impl<'a> Spec<'a> {
 
     fn value(&self, value: &Value, around: Surroundings, out: &mut Vec<u8>) {
         match (self.conversion.letter, value) {
-            ('a', v) => self.address(v, around.symbols.kernel(v.int() as u64), out),
-            ('A', v) => self.address(v, around.symbols.user(v.int() as u64), out),
+            (_, Value::Stack(stack)) => self.stack(stack, around, out),
+            (letter, Value::Symbol { what, pid, addr }) if matches!(letter, 'a' | 'A') => {
+                self.pad(symbol::symbol(*what, *pid, *addr, around.symbols, around.look()).as_bytes(), false, out);
+            }
+            ('a' | 'A', v) => {
+                let addr = v.int() as u64;
+                self.pad(symbol::address(&around.symbols.kernel(addr), addr).as_bytes(), false, out);
+            }
             ('Y', v) => self.pad(time(v.int(), around.symbols).as_bytes(), false, out),
             ('T', v) => self.pad(time_822(v.int(), around.symbols).as_bytes(), false, out),
             ('c', Value::Int { value, .. }) => self.character(*value, out),
@@ -118,7 +133,7 @@ impl<'a> Spec<'a> {
             }
             (_, Value::Float { bits, .. }) => self.float(f64::from_bits(*bits), out),
             (_, Value::Int { value, size, signed, .. }) => self.int(*value, *size, *signed, out),
-            (_, Value::Pointer(p)) => self.int(*p as i64, 8, false, out),
+            (_, Value::Pointer(p) | Value::Symbol { addr: p, .. }) => self.int(*p as i64, 8, false, out),
             (_, v) => {
                 let mut text = string(v).to_vec();
                 self.mark(v, &mut text, around);
@@ -204,9 +219,17 @@ impl<'a> Spec<'a> {
         }
     }
 
-    fn address(&self, value: &Value, name: Option<String>, out: &mut Vec<u8>) {
-        let text = name.unwrap_or_else(|| format!("0x{:x}", value.int()));
-        self.pad(text.as_bytes(), false, out);
+    /// `%k`: a line for each frame. As in DTrace, `-` and a width indent them.
+    fn stack(&self, stack: &StackValue, around: Surroundings, out: &mut Vec<u8>) {
+        let (lines, note) = stack.lines(around.symbols, around.look());
+        out.push(b'\n');
+        for line in lines.iter().chain(&note) {
+            if self.left {
+                out.resize(out.len() + self.width, b' ');
+            }
+            self.pad(line.as_bytes(), false, out);
+            out.push(b'\n');
+        }
     }
 
     /// A string: cut to the precision, padded to the width.

@@ -21,6 +21,10 @@ pub struct Style {
     pub rawbytes: bool,
     /// `printsize`: how many bytes of a value `print` shows.
     pub printsize: u64,
+    /// `stackindent`: columns before each frame of a stack.
+    pub stackindent: usize,
+    /// `noresolve`: user addresses as a file and an offset.
+    pub noresolve: bool,
     /// `droptags`: drops with their tags.
     pub droptags: bool,
     /// The word that messages start with: `dtrace` or `probity`.
@@ -40,6 +44,8 @@ impl Default for Style {
             anonymous: false,
             rawbytes: false,
             printsize: 8192,
+            stackindent: 14,
+            noresolve: false,
             droptags: false,
             prefix: "probity".into(),
             crossing: Vec::new(),

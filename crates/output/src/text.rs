@@ -10,8 +10,9 @@ use crate::order;
 use crate::printf::{self, AggValue, CUT, Surroundings};
 use crate::render::{Renderer, Style, apply};
 use crate::stats;
+use crate::symbol::{self, StackValue};
 use crate::typed::{self, Look};
-use probity_ir::{Action, AggFunc, AggId, ClauseId, Drop, Format, Probe};
+use probity_ir::{Action, AggFunc, AggId, ClauseId, Drop, Format, Probe, Symbol};
 use std::io::{self, Write};
 
 /// The text renderer.
@@ -43,7 +44,7 @@ impl Text {
     }
 
     fn around<'a>(&self, cx: &Context<'a>) -> Surroundings<'a> {
-        Surroundings { symbols: cx.symbols, dropin: self.style.dropin }
+        Surroundings { symbols: cx.symbols, dropin: self.style.dropin, noresolve: self.style.noresolve }
     }
 
     fn record(&mut self, cx: &Context, record: &Record, aggs: &mut Aggregations, buf: &mut Vec<u8>) {
@@ -57,7 +58,7 @@ impl Text {
         let actions = cx.program.records.get(record.record.0 as usize).map_or(&[][..], |r| &r.actions);
         for (item, action) in record.items.iter().zip(actions) {
             match (item, action) {
-                (Item::Trace(value), _) => self.trace(value, buf),
+                (Item::Trace(value), _) => self.trace(cx, value, buf),
                 (Item::Printf(operands), Action::Printf { format, .. }) => {
                     printf::format(format, operands, &[], self.around(cx), buf);
                 }
@@ -137,9 +138,11 @@ impl Text {
     }
 
     /// `trace(e)`: a value in its default form.
-    fn trace(&self, value: &Value, buf: &mut Vec<u8>) {
+    fn trace(&self, cx: &Context, value: &Value, buf: &mut Vec<u8>) {
         let (quiet, dropin) = (self.style.quiet, self.style.dropin);
         match value {
+            Value::Stack(stack) => self.stack(cx, stack, buf),
+            Value::Symbol { what, pid, addr } => self.symbol(cx, *what, *pid, *addr, buf),
             _ if self.style.rawbytes => raw_bytes(&raw(value), buf),
             Value::Int { value, size, signed, .. } => {
                 let width = match (quiet, size, signed) {
@@ -165,7 +168,7 @@ impl Text {
             }
             Value::Bytes(bytes) if printable(bytes) => {
                 let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
-                self.trace(&Value::Str { bytes: bytes[..end].to_vec(), truncated: false }, buf);
+                self.trace(cx, &Value::Str { bytes: bytes[..end].to_vec(), truncated: false }, buf);
             }
             Value::Bytes(bytes) => raw_bytes(bytes, buf),
             Value::Str { .. } | Value::Text(_) if quiet => self.string(value, 0, buf),
@@ -174,6 +177,25 @@ impl Text {
                 self.string(value, TRACE_WIDTH, buf);
             }
         }
+    }
+
+    /// A stack: a line for each frame, after one that ends what stands before.
+    fn stack(&self, cx: &Context, stack: &StackValue, buf: &mut Vec<u8>) {
+        let (lines, note) = stack.lines(cx.symbols, self.look());
+        buf.push(b'\n');
+        for line in lines.iter().chain(&note) {
+            put(buf, format_args!("{:indent$}{line}\n", "", indent = self.style.stackindent));
+        }
+    }
+
+    /// What an address is in, in its own columns.
+    fn symbol(&self, cx: &Context, what: Symbol, pid: u32, addr: u64, buf: &mut Vec<u8>) {
+        let text = symbol::symbol(what, pid, addr, cx.symbols, self.look());
+        put(buf, format_args!("  {text:<KEY_WIDTH$}"));
+    }
+
+    fn look(&self) -> symbol::Look {
+        symbol::Look { dropin: self.style.dropin, noresolve: self.style.noresolve }
     }
 
     /// A string, filled with blanks to `width`.
@@ -210,7 +232,7 @@ impl Text {
             match format {
                 Some(format) => printf::format(format, row.key, &values, self.around(cx), buf),
                 None => {
-                    self.key(row.key, buf);
+                    self.key(cx, row.key, buf);
                     for (value, entry) in values.iter().zip(&row.entries) {
                         self.value(value, buf);
                         self.percpu(value, *entry, buf);
@@ -229,7 +251,7 @@ impl Text {
     }
 
     /// The members of a key in their default form.
-    fn key(&self, key: &[Value], buf: &mut Vec<u8>) {
+    fn key(&self, cx: &Context, key: &[Value], buf: &mut Vec<u8>) {
         let dropin = self.style.dropin;
         for member in key {
             match member {
@@ -249,6 +271,8 @@ impl Text {
                     };
                     put(buf, format_args!(" {value:>width$}"));
                 }
+                Value::Stack(stack) => self.stack(cx, stack, buf),
+                Value::Symbol { what, pid, addr } => self.symbol(cx, *what, *pid, *addr, buf),
                 Value::Pointer(p) if dropin => put(buf, format_args!(" {:>16}", *p as i64)),
                 Value::Pointer(p) => put(buf, format_args!(" {:>16}", format!("0x{p:x}"))),
                 Value::Float { bits, .. } => {
@@ -338,7 +362,6 @@ impl Renderer for Text {
     }
 
     fn finish(&mut self, cx: &Context, aggs: &mut Aggregations, out: &mut dyn Write) -> io::Result<()> {
-        let _ = cx;
         let mut buf = Vec::new();
         self.end_line(&mut buf);
         let start = buf.len();
@@ -352,7 +375,7 @@ impl Renderer for Text {
             for entry in order::sorted(aggs, AggId(i as u32), &self.style.sort) {
                 any = true;
                 let value = agg_value(&aggs.tables[i], Some(entry));
-                self.key(&entry.key, &mut buf);
+                self.key(cx, &entry.key, &mut buf);
                 self.value(&value, &mut buf);
                 self.percpu(&value, Some(entry), &mut buf);
                 buf.push(b'\n');

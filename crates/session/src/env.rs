@@ -115,6 +115,11 @@ impl Env for World<'_> {
         probity_providers::near(self.sys, pattern)
     }
 
+    fn max_stack(&self) -> u32 {
+        let text = self.sys.read("proc/sys/kernel/perf_event_max_stack").unwrap_or_default();
+        text.trim().parse().ok().filter(|&n| n > 0).unwrap_or(127)
+    }
+
     fn ncpu(&self) -> u32 {
         // Maps are laid out by number, so the highest possible CPU decides, not how many there are.
         self.sys.possible_cpus().ok().and_then(|c| c.iter().max().copied()).map_or(1, |m| m + 1)

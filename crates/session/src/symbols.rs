@@ -1,28 +1,43 @@
 //! Names of addresses and the local time, for output. Nothing is read before the first address is asked for.
 
-use probity_debuginfo::kallsyms;
-use probity_output::Symbols;
-use std::cell::RefCell;
-use std::collections::HashMap;
+use crate::processes::Processes;
+use probity_debuginfo::ksymbols::Table;
+use probity_kernel::System;
+use probity_output::{Named, Symbols};
+use std::cell::{OnceCell, RefCell};
 
-/// The running kernel's symbols, each address looked up once.
-#[derive(Default)]
-pub struct SystemSymbols {
-    kernel: RefCell<HashMap<u64, Option<String>>>,
+/// The running system's symbols.
+pub struct SystemSymbols<'a> {
+    kernel: OnceCell<Table>,
+    processes: RefCell<Processes<'a>>,
 }
 
-impl Symbols for SystemSymbols {
-    fn kernel(&self, addr: u64) -> Option<String> {
-        let mut known = self.kernel.borrow_mut();
-        let look = || {
-            let (symbol, offset) = kallsyms::symbolize(&[addr]).ok()?.pop()??;
-            let module = if symbol.module.is_empty() { "vmlinux" } else { &symbol.module };
-            Some(match offset {
-                0 => format!("{module}`{}", symbol.name),
-                _ => format!("{module}`{}+{offset:#x}", symbol.name),
-            })
-        };
-        known.entry(addr).or_insert_with(look).clone()
+impl<'a> SystemSymbols<'a> {
+    /// The symbols of a system, none read yet.
+    pub fn new(sys: &'a System) -> SystemSymbols<'a> {
+        SystemSymbols { kernel: OnceCell::new(), processes: RefCell::new(Processes::new(sys)) }
+    }
+}
+
+impl Symbols for SystemSymbols<'_> {
+    fn kernel(&self, addr: u64) -> Named {
+        let table = self.kernel.get_or_init(|| Table::load().unwrap_or_default());
+        let Some(found) = table.find(addr) else { return Named::default() };
+        Named {
+            module: if found.module.is_empty() { "vmlinux" } else { found.module }.to_owned(),
+            symbol: found.name.to_owned(),
+            start: found.address,
+            base: found.base,
+            ..Named::default()
+        }
+    }
+
+    fn user(&self, pid: u32, addr: u64) -> Named {
+        self.processes.borrow_mut().name(pid, addr)
+    }
+
+    fn remember(&self, pid: u32) {
+        self.processes.borrow_mut().remember(pid);
     }
 
     fn zone(&self, seconds: i64) -> (i32, String) {

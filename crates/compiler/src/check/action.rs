@@ -5,7 +5,7 @@ use super::names::{Func, FuncKind, function};
 use super::tree::*;
 use super::{Checker, PendingPrinta, Res};
 use crate::format::{self, FormatSpans, Takes, takes};
-use probity_ir::{AggId, Conversion, Format, Phase, Piece, TypeId};
+use probity_ir::{AggId, Conversion, Format, Phase, Piece, Symbol, TypeId};
 use probity_syntax::ast::{AggRef, Expr, ExprKind};
 use probity_syntax::{Diagnostic, Span, tags};
 
@@ -39,6 +39,8 @@ impl Checker<'_> {
                 Some(func) if func.kind == FuncKind::Action => {
                     return Ok(TStmtKind::Action(self.action(&func, args, e.span)?));
                 }
+                // As a statement these show their value.
+                Some(func) if is_shown(func.name) => return Ok(TStmtKind::Action(TAction::Trace(self.expr(e)?))),
                 Some(func) if func.kind == FuncKind::Missing => return self.missing_function(name),
                 _ => {}
             },
@@ -157,6 +159,7 @@ impl Checker<'_> {
         match self.class_complete(value.ty) {
             Class::Void => self.err(tags::D_TRACE_VOID, e.span, "trace() needs a value: this expression has none"),
             Class::Int(..) | Class::Pointer(..) | Class::String | Class::Float => Ok(TAction::Trace(value)),
+            _ if super::stack::is_stack(&self.types, value.ty) => Ok(TAction::Trace(value)),
             Class::Array(..) | Class::Struct if matches!(value.kind, TKind::Object(..)) => {
                 let size = self.types.size(value.ty).unwrap_or(0);
                 if size == 0 || size > 4096 {
@@ -303,6 +306,13 @@ impl Checker<'_> {
         let value_span = value.span;
         self.leaves(&value)?;
         let fitted = match wanted {
+            // The name of a user address depends on the process.
+            Takes::Integer if conv.letter == 'A' && !matches!(value.kind, TKind::Symbol(..)) => {
+                self.scalar(value).map(|e| {
+                    let (ty, span) = (e.ty, e.span);
+                    TExpr { kind: TKind::Symbol(Symbol::UserAddress, Box::new(e)), ty, span }
+                })
+            }
             Takes::Integer => self.scalar(value),
             Takes::String => match self.class(ty) {
                 Class::String => Some(value),
@@ -310,7 +320,7 @@ impl Checker<'_> {
                 _ => None,
             },
             Takes::Float => (self.class(ty) == Class::Float).then_some(value),
-            Takes::Stack => None,
+            Takes::Stack => super::stack::is_stack(&self.types, ty).then_some(value),
         };
         if let Some(value) = fitted {
             return Ok(value);
@@ -515,6 +525,7 @@ impl Checker<'_> {
             };
             let fits = match self.class(ty) {
                 Class::String => wanted == Takes::String,
+                _ if super::stack::is_stack(&self.types, ty) => wanted == Takes::Stack,
                 _ => wanted == Takes::Integer,
             };
             if !fits {
@@ -555,4 +566,10 @@ fn facts(d: Diagnostic, conv: Option<&Conversion>, argument: &str) -> Diagnostic
         (_, Takes::Stack) => "stack",
     };
     d.fact("conversion", format!("%{}", conv.letter)).fact("prototype", wanted).fact("argument", argument)
+}
+
+/// Whether a function as a statement of its own shows its value.
+fn is_shown(name: &str) -> bool {
+    let names = ["stack", "ustack", "jstack", "sym", "func", "mod", "usym", "ufunc", "umod", "uaddr"];
+    names.contains(&name)
 }

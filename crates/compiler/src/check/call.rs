@@ -18,6 +18,13 @@ impl Checker<'_> {
         match func.kind {
             FuncKind::Subroutine => {
                 self.count_args(&func, args.len(), span)?;
+                match func.name {
+                    "stack" | "ustack" | "jstack" => return self.stack_call(&func, args, span),
+                    "sym" | "func" | "mod" | "usym" | "ufunc" | "umod" | "uaddr" => {
+                        return self.symbol_call(&func, args, span);
+                    }
+                    _ => {}
+                }
                 let values: Vec<TExpr> =
                     args.iter().map(|a| self.expr(a)).collect::<Vec<_>>().into_iter().collect::<Res<_>>()?;
                 self.subroutine(func.name, values, span)

@@ -170,7 +170,9 @@ impl<'a> Checker<'a> {
             let ty = self.types.pointer(void, Space::Kernel);
             return Ok(TExpr::int(0, ty, span));
         }
-        if let Some((_, value)) = super::names::CONSTANTS.iter().find(|c| c.0 == name) {
+        if let Some((_, value)) =
+            super::names::CONSTANTS.iter().chain(super::stack::REGISTER_NAMES).find(|c| c.0 == name)
+        {
             let int = self.basic.int;
             return Ok(TExpr::int(*value, int, span));
         }
@@ -401,6 +403,10 @@ impl<'a> Checker<'a> {
     fn index(&mut self, base: &Expr, keys: &[Expr], span: Span) -> Res<TExpr> {
         let (scope, name) = match &base.kind {
             ExprKind::Ident(name) if name == "args" => return self.args(keys, span),
+            ExprKind::Ident(name) if name == "uregs" && !self.globals.contains_key(name) => {
+                return self.uregs(keys, span);
+            }
+            ExprKind::Ident(name) if name == "regs" || name == "vmregs" => return self.no_registers(name, span),
             ExprKind::Ident(name) => (Scope::Global, name),
             ExprKind::SelfVar(name) => (Scope::Thread, &name.text),
             ExprKind::ThisVar(name) => (Scope::Clause, &name.text),
@@ -450,6 +456,11 @@ impl<'a> Checker<'a> {
             return self.err(tags::D_ARR_BADREF, base.span, message);
         }
         let key = self.expr(key)?;
+        if let (TKind::Part { of, offset }, &probity_ir::TypeKind::Array { len, .. }) =
+            (&base.kind, self.types.get(base.ty))
+        {
+            return self.stack_frame((**of).clone(), *offset, len, key, span);
+        }
         self.subscript(base, key, span)
     }
 
@@ -553,6 +564,7 @@ impl<'a> Checker<'a> {
             types.push(match self.class(e.ty) {
                 Class::Int(..) | Class::Pointer(..) | Class::String => e.ty,
                 _ if stringlike => self.basic.string,
+                _ if super::stack::is_stack(&self.types, e.ty) => e.ty,
                 _ => {
                     let message = format!(
                         "a value of type `{}` cannot be member {} of a key of `{shown}`",
@@ -586,6 +598,7 @@ impl<'a> Checker<'a> {
             let (from, at) = (e.ty, e.span);
             let e = self.decay_unless_chars(e);
             let value = match (self.class(ty), self.class(e.ty)) {
+                _ if super::stack::is_stack(&self.types, ty) && super::stack::is_stack(&self.types, e.ty) => Some(e),
                 (Class::String, _) => self.as_string(e)?,
                 (Class::Int(..), Class::Int(..)) if declared => Some(self.convert(e, ty)),
                 (Class::Int(..) | Class::Pointer(..), Class::Int(..) | Class::Pointer(..)) => Some(e),

@@ -84,6 +84,9 @@ impl Checker<'_> {
             let (translator, source) = (*translator, (**source).clone());
             return self.translated_member(translator, source, name, span);
         }
+        if !arrow && matches!(base.kind, TKind::Stack { .. }) {
+            return self.stack_member(base, name, span);
+        }
         let (addr, space, ty) = if arrow {
             let base = self.decay(base);
             match self.class(base.ty) {

@@ -19,6 +19,7 @@ mod proto;
 mod provider;
 mod quant;
 mod speculate;
+pub(crate) mod stack;
 mod sub;
 mod translated;
 pub mod tree;

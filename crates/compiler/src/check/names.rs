@@ -52,6 +52,16 @@ pub(super) static FUNCTIONS: &[Func] = &[
     f("copyinstr", FuncKind::Subroutine, 1, 2),
     f("strlen", FuncKind::Subroutine, 1, 1),
     f("strjoin", FuncKind::Subroutine, 2, 2),
+    f("stack", FuncKind::Subroutine, 0, 1),
+    f("ustack", FuncKind::Subroutine, 0, 2),
+    f("jstack", FuncKind::Subroutine, 0, 2),
+    f("sym", FuncKind::Subroutine, 1, 1),
+    f("func", FuncKind::Subroutine, 1, 1),
+    f("mod", FuncKind::Subroutine, 1, 1),
+    f("usym", FuncKind::Subroutine, 1, 1),
+    f("ufunc", FuncKind::Subroutine, 1, 1),
+    f("umod", FuncKind::Subroutine, 1, 1),
+    f("uaddr", FuncKind::Subroutine, 1, 1),
     f("count", FuncKind::Aggregating, 0, 0),
     f("sum", FuncKind::Aggregating, 1, 1),
     f("min", FuncKind::Aggregating, 1, 1),
@@ -67,20 +77,19 @@ pub(super) static FUNCTIONS: &[Func] = &[
 #[rustfmt::skip]
 const MISSING: &[&str] = &[
     "alloca", "basename", "bcopy", "breakpoint", "chill", "cleanpath", "copyinto", "copyout", "copyoutstr",
-    "d_path", "ddi_pathname", "dirname", "freopen", "ftruncate", "func", "getf", "getmajor", "getminor",
+    "d_path", "ddi_pathname", "dirname", "freopen", "ftruncate", "getf", "getmajor", "getminor",
     "htonl", "htonll", "htons", "index", "inet_ntoa", "inet_ntoa6", "inet_ntop", "json", "jstack", "link_ntop",
-    "lltostr", "mod", "msgdsize", "msgsize", "mutex_owned", "mutex_owner", "mutex_type_adaptive", "mutex_type_spin",
+    "lltostr", "msgdsize", "msgsize", "mutex_owned", "mutex_owner", "mutex_type_adaptive", "mutex_type_spin",
     "ntohl", "ntohll", "ntohs", "panic", "pcap", "progenyof", "raise", "rand", "return", "rindex",
-    "rw_iswriter", "rw_read_held", "rw_write_held", "setopt", "stack", "stop", "strchr",
-    "strip", "strrchr", "strstr", "strtok", "strtoll", "substr", "sym", "system", "tolower", "toupper",
-    "uaddr", "ufunc", "umod", "ustack", "usym",
+    "rw_iswriter", "rw_read_held", "rw_write_held", "setopt", "stop", "strchr",
+    "strip", "strrchr", "strstr", "strtok", "strtoll", "substr", "system", "tolower", "toupper",
 ];
 
 /// Built-in variables that DTrace or its relatives have and this version has not.
 #[rustfmt::skip]
 const MISSING_VARS: &[&str] = &[
-    "chip", "curcpu", "curlwpsinfo", "curpsinfo", "cwd", "execargs", "fds", "ipl", "lgrp", "pset", "regs", "root",
-    "stackdepth", "uregs", "ustackdepth", "vmregs", "vtimestamp", "zonename", "stack", "ustack",
+    "chip", "curcpu", "curlwpsinfo", "curpsinfo", "cwd", "execargs", "fds", "ipl", "lgrp", "pset", "root",
+    "vtimestamp", "zonename",
 ];
 
 /// The built-in variables of this version, for suggestions.
@@ -88,7 +97,7 @@ const MISSING_VARS: &[&str] = &[
 pub(super) const VARIABLES: &[&str] = &[
     "arg0", "arg1", "arg2", "arg3", "arg4", "arg5", "arg6", "arg7", "arg8", "arg9", "args", "caller", "cpu",
     "curthread", "epid", "errno", "execname", "gid", "id", "pid", "ppid", "probefunc", "probemod", "probename",
-    "probeprov", "tid", "timestamp", "ucaller", "uid", "walltimestamp",
+    "probeprov", "stackdepth", "tid", "timestamp", "ucaller", "uid", "uregs", "ustackdepth", "walltimestamp",
 ];
 
 /// DTrace's names for integer types: name, size, signed.
@@ -153,6 +162,13 @@ impl Checker<'_> {
             "epid" => (integer(Builtin::Epid), self.named_int("uint64_t")),
             "caller" => (TKind::Caller, self.named_int("uintptr_t")),
             "ucaller" => (TKind::Ucaller, self.named_int("uintptr_t")),
+            "stackdepth" => return Some(Ok(self.stack_depth(false, span))),
+            "ustackdepth" => return Some(Ok(self.stack_depth(true, span))),
+            "regs" | "vmregs" => return Some(self.no_registers(name, span)),
+            "uregs" => {
+                let d = Diagnostic::error(tags::D_IDENT_BADREF, span, "`uregs` needs an index, such as `uregs[R_PC]`");
+                return Some(self.report(d));
+            }
             "errno" => (TKind::Errno, self.basic.int),
             "execname" => (TKind::Comm, self.basic.string),
             "probeprov" => (TKind::ProbePart(ProbePart::Provider), self.basic.string),
@@ -204,7 +220,7 @@ impl Checker<'_> {
         Ok(TExpr { kind: TKind::RawArg(n), ty, span })
     }
 
-    fn task_struct(&mut self, what: &str, span: Span) -> Res<TypeId> {
+    pub(super) fn task_struct(&mut self, what: &str, span: Span) -> Res<TypeId> {
         match self.env.kernel_type("", "struct", "task_struct", &mut self.types) {
             Some(ty) if self.complete(ty) => Ok(ty),
             _ => {

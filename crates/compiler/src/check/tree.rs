@@ -6,7 +6,10 @@
 //! in memory ([`TKind::Object`]). An integer is *normal*: sign- or zero-extended from the size of its type. Conversions are
 //! explicit. Side effects ([`TKind::Assign`], [`TKind::Step`], [`TKind::CopyIn`]) take place where C has them, operands left to right.
 
-use probity_ir::{AggFunc, AggId, ArrayId, BinOp, Builtin, Format, ProbePart, Space, StrOp, Sub, TypeId, UnOp, VarId};
+use probity_ir::{
+    AggFunc, AggId, ArrayId, BinOp, Builtin, Format, Location, ProbePart, Space, StrOp, Sub, Symbol, TypeId, UnOp,
+    VarId,
+};
 use probity_syntax::Span;
 
 /// A typed expression.
@@ -41,6 +44,26 @@ pub enum TKind {
     Ppid(u32, u32),
     /// A built-in integer.
     Builtin(Builtin),
+    /// A stack, of the type `dt_stack_t`.
+    Stack {
+        /// The user's rather than the kernel's.
+        user: bool,
+        /// Most frames.
+        frames: u32,
+        /// As it was asked for.
+        strsize: u32,
+    },
+    /// An integer or array at an offset of a [`TKind::Stack`].
+    Part {
+        /// The stack.
+        of: Box<TExpr>,
+        /// Byte offset.
+        offset: u32,
+    },
+    /// `sym(a)` and its kin: an address that is shown as what it is in.
+    Symbol(Symbol, Box<TExpr>),
+    /// A value that has a place in the context.
+    Place(Location),
     /// `execname`
     Comm,
     /// `probefunc` and its kin.
@@ -286,6 +309,8 @@ impl TExpr {
             TKind::Xlated { source, .. } => vec![source],
             TKind::Hold(_, a, b) => vec![a, b],
             TKind::FloatConvert(a) => vec![a],
+            TKind::Stack { .. } | TKind::Place(_) => vec![],
+            TKind::Part { of, .. } | TKind::Symbol(_, of) => vec![of],
             TKind::Un(_, a) | TKind::Convert(a) | TKind::Truth(a) | TKind::StrLen(a) | TKind::Object(a, ..) => vec![a],
             TKind::Bin(_, a, b) | TKind::And(a, b) | TKind::Or(a, b) | TKind::StrCmp(_, a, b) => vec![a, b],
             TKind::FloatCmp(_, a, b) => vec![a, b],

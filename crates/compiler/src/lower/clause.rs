@@ -1,6 +1,7 @@
 //! A clause's statements to IR: segments of actions to records, side effects in their order.
 
 use super::shape::{Shapes, Texts, exprs_of, for_each_stmt, is_string, show};
+use crate::check::stack::is_stack;
 use crate::check::tree::*;
 use crate::check::{Checked, Variant};
 use crate::options::Options;
@@ -287,10 +288,15 @@ impl ClauseLower<'_> {
         let mut out = Vec::new();
         for (i, e) in all.iter().enumerate() {
             let index = i < key.len() && self.cx.shapes.is_probe_index(agg.0 as usize, i);
-            let id = if index { self.add(Expr::ProbeIndex) } else { self.expr(e) };
             let later = all[i + 1..].iter().any(|e| e.has_effect());
+            let (id, user) = match &e.kind {
+                _ if index => (self.add(Expr::ProbeIndex), false),
+                TKind::Symbol(what, a) if what.is_user() && i < key.len() => (self.expr(a), true),
+                _ => (self.expr(e), false),
+            };
             let val = self.val(e);
-            out.push(if later && !index { self.hold(id, val) } else { id });
+            let id = if later && !index { self.hold(id, val) } else { id };
+            out.push(if user { self.add(Expr::UserAddr(id)) } else { id });
         }
         out
     }
@@ -384,6 +390,14 @@ impl ClauseLower<'_> {
     pub(super) fn operand(&mut self, e: &TExpr) -> Operand {
         let (id, val, show) = match &e.kind {
             TKind::ProbePart(part) => (self.add(Expr::ProbeIndex), Val::Int, Show::ProbePart(*part)),
+            TKind::Symbol(what, a) => {
+                let a = self.expr(a);
+                if what.is_user() {
+                    (self.add(Expr::UserAddr(a)), Val::Bytes { len: 16 }, Show::Symbol(*what))
+                } else {
+                    (a, Val::Int, Show::Symbol(*what))
+                }
+            }
             _ => {
                 let (id, val) = self.expr_or_bytes(e);
                 (id, val, show(&self.cx.checked.types, e.ty))
@@ -469,6 +483,8 @@ impl ClauseLower<'_> {
     pub(super) fn val(&self, e: &TExpr) -> Val {
         if is_string(&self.cx.checked.types, e.ty) {
             Val::Str { cap: self.cx.shapes.cap(self.cx.texts, e) }
+        } else if is_stack(&self.cx.checked.types, e.ty) {
+            Val::Bytes { len: self.cx.checked.types.size(e.ty).map_or(0, |n| n as u32) }
         } else {
             Val::Int
         }
@@ -481,6 +497,7 @@ fn operands(e: &Expr) -> Vec<ExprId> {
         Expr::Elem(_, key) | Expr::Sub { args: key, .. } => key.clone(),
         Expr::Un(_, a) | Expr::Ext { of: a, .. } | Expr::StrLen(a) => vec![*a],
         Expr::Load { addr: a, .. } | Expr::ReadBytes { addr: a, .. } => vec![*a],
+        Expr::Part { of: a, .. } | Expr::UserAddr(a) => vec![*a],
         Expr::Bin(_, a, b) | Expr::And(a, b) | Expr::Or(a, b) | Expr::StrCmp(_, a, b) => vec![*a, *b],
         Expr::StrJoin { a, b, .. } => vec![*a, *b],
         Expr::Cond(c, a, b) => vec![*c, *a, *b],

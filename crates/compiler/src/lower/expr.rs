@@ -6,7 +6,9 @@ use super::float::{self, Number};
 use super::shape::{is_string, text_of};
 use crate::check::tree::*;
 use probity_ir::Scope;
-use probity_ir::{BinOp, Builtin, Expr, ExprId, KernelAct, Location, Space, Stmt, TypeId, TypeKind, UnOp, Val, VarId};
+use probity_ir::{
+    BinOp, Builtin, Expr, ExprId, KernelAct, Location, Space, Stack, Stmt, TypeId, TypeKind, UnOp, Val, VarId,
+};
 
 /// Room that a `copyin` of unknown length gets, if scratch memory is that large.
 const COPYIN_MAX: u32 = 1024;
@@ -148,6 +150,19 @@ impl ClauseLower<'_> {
                 self.add(Expr::Loc(Location::Btf { base, offset: *tgid, size: 4, signed: true }))
             }
             TKind::Builtin(b) => self.add(Expr::Builtin(*b)),
+            TKind::Stack { user, frames, strsize } => {
+                let entry = if *user { self.cx.signature.ucaller.clone() } else { None };
+                // At a return the program counter is the caller's already.
+                let entry = entry.filter(|place| !matches!(place, Location::Pc { .. }));
+                self.add(Expr::Stack(Stack { user: *user, frames: *frames, strsize: *strsize, entry }))
+            }
+            TKind::Part { of, offset } => {
+                let (size, signed) = self.size_sign(e.ty);
+                let of = self.expr(of);
+                self.add(Expr::Part { of, offset: *offset, size, signed })
+            }
+            TKind::Symbol(_, a) => self.expr(a),
+            TKind::Place(place) => self.add(Expr::Loc(place.clone())),
             TKind::Comm => self.add(Expr::Comm),
             TKind::ProbePart(part) => match &self.cx.texts.single {
                 Some(desc) => {

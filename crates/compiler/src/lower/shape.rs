@@ -2,6 +2,7 @@
 //! aggregation, before any clause is lowered.
 
 use crate::bind::Bound;
+use crate::check::stack::is_stack;
 use crate::check::tree::*;
 use crate::check::{Checked, Variant};
 use probity_ir::{IntKind, ProbeDesc, ProbePart, Show, TypeId, TypeKind, TypeTable, UnitId, Val};
@@ -11,6 +12,8 @@ use probity_ir::{IntKind, ProbeDesc, ProbePart, Show, TypeId, TypeKind, TypeTabl
 enum KeyShape {
     Int(Show),
     Str(u32),
+    /// Bytes of at most so many, or an address of a process.
+    Bytes(u32, Show),
     /// A part of the firing probe's description: all uses are this part, in this unit; its text has this capacity.
     Probe(ProbePart, usize, u32),
 }
@@ -102,6 +105,11 @@ impl Shapes {
     fn key_shape(&self, checked: &Checked, texts: &Texts, unit: usize, e: &TExpr) -> KeyShape {
         match &e.kind {
             TKind::ProbePart(part) => KeyShape::Probe(*part, unit, texts.cap(*part)),
+            TKind::Symbol(what, _) if what.is_user() => KeyShape::Bytes(16, Show::Symbol(*what)),
+            TKind::Symbol(what, _) => KeyShape::Int(Show::Symbol(*what)),
+            _ if is_stack(&checked.types, e.ty) => {
+                KeyShape::Bytes(checked.types.size(e.ty).map_or(0, |n| n as u32), Show::Stack)
+            }
             _ if is_string(&checked.types, e.ty) => KeyShape::Str(self.cap(texts, e)),
             _ => KeyShape::Int(show(&checked.types, e.ty)),
         }
@@ -156,6 +164,7 @@ impl Shapes {
         let one = |shape: &Option<KeyShape>| match shape {
             Some(KeyShape::Int(show)) => (Val::Int, show.clone()),
             Some(KeyShape::Str(cap)) => (Val::Str { cap: *cap }, Show::String),
+            Some(KeyShape::Bytes(len, show)) => (Val::Bytes { len: *len }, show.clone()),
             Some(KeyShape::Probe(part, unit, _)) => {
                 of = Some(*unit);
                 (Val::Int, Show::ProbePart(*part))
@@ -222,11 +231,12 @@ fn grow(cap: &mut u32, to: u32) {
 fn merge(a: KeyShape, b: KeyShape) -> KeyShape {
     let text = |s: &KeyShape| match s {
         KeyShape::Str(cap) | KeyShape::Probe(_, _, cap) => *cap,
-        KeyShape::Int(_) => 1,
+        KeyShape::Int(_) | KeyShape::Bytes(..) => 1,
     };
     match (&a, &b) {
         (KeyShape::Probe(p, u, x), KeyShape::Probe(q, v, y)) if p == q && u == v => KeyShape::Probe(*p, *u, *x.max(y)),
         (KeyShape::Int(x), KeyShape::Int(y)) => KeyShape::Int(merge_show(x, y)),
+        (KeyShape::Bytes(x, show), KeyShape::Bytes(y, _)) => KeyShape::Bytes(*x.max(y), show.clone()),
         _ => KeyShape::Str(text(&a).max(text(&b))),
     }
 }
@@ -255,6 +265,7 @@ pub(super) fn show(types: &TypeTable, ty: TypeId) -> Show {
         TypeKind::Float { size: size @ (4 | 8) } => Show::Float { size: *size },
         TypeKind::Pointer { .. } => Show::Pointer,
         TypeKind::String => Show::String,
+        _ if is_stack(types, ty) => Show::Stack,
         _ => Show::Bytes { ty: Some(ty) },
     }
 }

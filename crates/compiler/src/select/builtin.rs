@@ -4,11 +4,8 @@ use super::Select;
 use super::build::{Cost, Key};
 use crate::vcode::{Base, Rhs, Slot, V};
 use probity_bpf::helpers::Helper;
-use probity_bpf::insn::{AluOp, Cond, Size, Width};
-use probity_ir::{Builtin, Fault};
-
-/// `BPF_F_USER_STACK`.
-const USER_STACK: i64 = 1 << 8;
+use probity_bpf::insn::{AluOp, Size, Width};
+use probity_ir::Builtin;
 
 impl Select<'_> {
     /// The value of a built-in variable.
@@ -124,31 +121,6 @@ impl Select<'_> {
         let at = self.b.addr(base, off);
         let size = self.b.imm(cap.into());
         self.b.call_void(Helper::GetCurrentComm, &[at, size]);
-    }
-
-    /// The second entry of the stack: where the probed function was called from.
-    fn caller(&mut self, user: bool) -> V {
-        let key = Key::Caller(user);
-        if let Some(v) = self.b.find(&key, Cost::Dear) {
-            return v;
-        }
-        let slot = self.b.piece(16);
-        let at = self.b.addr(Base::Frame(slot), 0);
-        let (ctx, size) = (self.ctx, self.b.imm(16));
-        let flags = self.b.imm(if user { USER_STACK } else { 0 });
-        let got = self.b.call(Helper::GetStack, &[ctx, at, size, flags]);
-        self.fault_if(Cond::Slt, got, Rhs::Imm(16), Fault::BadStack, got);
-        let v = self.b.load(Size::DW, Base::Frame(slot), 8);
-        self.b.free(slot);
-        if user {
-            // Code without frame pointers leaves anything in the frame register. What is no user address is said to be none.
-            let page = self.b.alu(AluOp::Rsh, v, Rhs::Imm(12));
-            self.fault_if(Cond::Eq, page, Rhs::Imm(0), Fault::BadStack, v);
-            let high = self.b.alu(AluOp::Rsh, v, Rhs::Imm(47));
-            self.fault_if(Cond::Ne, high, Rhs::Imm(0), Fault::BadStack, v);
-        }
-        self.b.keep(key, v);
-        v
     }
 
     /// 1 if the current epoch is odd, else 0.

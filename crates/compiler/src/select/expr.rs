@@ -55,13 +55,16 @@ impl<'a> Select<'a> {
             Expr::StrLen(a) => self.str_len(*a),
             Expr::Sub { sub, args, .. } if !sub.is_text() => self.sub_int(*sub, args),
             Expr::ProbeIndex => self.index(),
+            Expr::Part { of, offset, size, signed } => self.part(*of, *offset, *size, *signed),
             Expr::Str(_)
             | Expr::Comm
             | Expr::ProbeText(_)
             | Expr::ReadStr { .. }
             | Expr::StrJoin { .. }
             | Expr::Sub { .. }
-            | Expr::ReadBytes { .. } => {
+            | Expr::ReadBytes { .. }
+            | Expr::Stack(_)
+            | Expr::UserAddr(_) => {
                 self.fail("a string stands where an integer is needed (a bug in the checker)".into());
                 self.b.imm(0)
             }

@@ -17,7 +17,7 @@ const PC: u16 = if cfg!(target_arch = "aarch64") { 32 } else { 16 };
 impl Select<'_> {
     /// The value at a location; the verifier may take it for a pointer.
     pub(super) fn location(&mut self, loc: &Location) -> V {
-        let dear = loc_may_fault(loc) || matches!(loc, Location::CurrentTask);
+        let dear = loc_may_fault(loc) || matches!(loc, Location::CurrentTask | Location::UserRegister { .. });
         let cost = if dear { Cost::Dear } else { Cost::Cheap };
         let key = Key::Loc(loc.clone());
         if let Some(v) = self.b.find(&key, cost) {
@@ -39,6 +39,11 @@ impl Select<'_> {
                     self.b.imm(0)
                 }
             },
+            Location::UserRegister { offset } => {
+                let task = self.b.call(Helper::GetCurrentTaskBtf, &[]);
+                let regs = self.b.call(Helper::TaskPtRegs, &[task]);
+                self.b.load(Size::DW, Base::Reg(regs), *offset as i32)
+            }
             Location::Pc { space } => self.program_counter(*space),
             Location::Memory { base, offset, size, signed, space } => {
                 let base = self.location(base);

@@ -17,6 +17,7 @@ pub mod probes;
 mod record;
 mod scratch;
 mod spec;
+mod stack;
 mod sub;
 mod text;
 mod var;
@@ -193,6 +194,8 @@ impl<'a> Select<'a> {
             Expr::ReadStr { cap, .. } | Expr::StrJoin { cap, .. } => Val::Str { cap: (*cap).max(1) },
             Expr::Sub { sub, cap, .. } if sub.is_text() => Val::Str { cap: (*cap).max(1) },
             Expr::ReadBytes { len, .. } => Val::Bytes { len: *len },
+            Expr::Stack(stack) => Val::Bytes { len: stack.size() },
+            Expr::UserAddr(_) => Val::Bytes { len: 16 },
             Expr::Temp(t) => self.clause.temps[t.0 as usize],
             Expr::Var(v) => self.program.vars[v.0 as usize].val,
             Expr::Elem(a, _) => self.program.arrays[a.0 as usize].val,

@@ -133,7 +133,7 @@ impl<'a> Select<'a> {
     pub(super) fn set_temp_string(&mut self, temp: TempId, e: ExprId) {
         let Some(&mem) = self.temps.get(&temp) else { return };
         // A fault ends the temporary's life, so what is read can go straight to its place.
-        if matches!(self.expr(e), Expr::ReadStr { .. } | Expr::ReadBytes { .. }) {
+        if matches!(self.expr(e), Expr::ReadStr { .. } | Expr::ReadBytes { .. } | Expr::Stack(_)) {
             return self.put(mem, e, false);
         }
         let value = self.value_of(e);
@@ -233,6 +233,8 @@ impl<'a> Select<'a> {
                     self.read_bytes(to.base, to.off, len, addr, *space);
                 }
             }
+            Expr::Stack(stack) => self.put_stack(to, stack),
+            Expr::UserAddr(addr) => self.put_user_addr(to, *addr),
             Expr::Comm if to.cap >= 16 && !self.has_comm() => {
                 let cap = if pad { to.cap.next_multiple_of(8) } else { 16 };
                 self.get_comm(to.base, to.off, cap);
@@ -271,7 +273,7 @@ impl<'a> Select<'a> {
     }
 
     /// Where bytes by value are.
-    fn bytes_of(&mut self, id: ExprId) -> Mem {
+    pub(super) fn bytes_of(&mut self, id: ExprId) -> Mem {
         match self.text(id) {
             Text::Mem(mem) => mem,
             Text::Const(_) => self.buffer(8),

@@ -40,6 +40,9 @@ fn show(c: &ClauseCode, e: ExprId) -> String {
         Expr::Sub { sub, args, cap } => {
             format!("{sub:?}{cap}({})", args.iter().map(s).collect::<Vec<_>>().join(","))
         }
+        Expr::Stack(w) => format!("stack[{} {} {} {:?}]", w.user, w.frames, w.strsize, w.entry),
+        Expr::Part { of, offset, size, .. } => format!("{}@{offset}:{size}", s(of)),
+        Expr::UserAddr(a) => format!("user[{}]", s(a)),
         Expr::ReadBytes { addr, space, len } => format!("{space:?}.bytes{len}[{}]", s(addr)),
     }
 }

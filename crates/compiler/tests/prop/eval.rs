@@ -462,8 +462,8 @@ impl Run<'_> {
             Expr::Const(n) => Value::Int(*n),
             Expr::Loc(location) => Value::Int(self.location(location)?),
             Expr::Builtin(Builtin::Ucaller) => {
-                let caller = self.env().user_stack.get(1).copied().unwrap_or(0);
-                if !(0x1000..1 << 47).contains(&caller) {
+                let caller = self.walk(true).get(1).copied().unwrap_or(0);
+                if caller != 0 && !(0x1000..1 << 47).contains(&caller) {
                     return Err((Fault::BadStack, caller));
                 }
                 Value::Int(caller as i64)
@@ -556,7 +556,46 @@ impl Run<'_> {
                 let addr = self.int(code, *addr)? as u64;
                 Value::Bytes(self.read(*space, addr, *len as usize)?)
             }
+            Expr::Stack(wanted) => Value::Bytes(self.stack(wanted)?),
+            Expr::Part { of, offset, size, signed } => {
+                let Value::Bytes(bytes) = self.expr(code, *of)? else { panic!("a part of what is no bytes") };
+                let mut word = [0; 8];
+                word[..*size as usize].copy_from_slice(&bytes[*offset as usize..][..*size as usize]);
+                let shift = 64 - 8 * u32::from(*size);
+                let word = i64::from_le_bytes(word) << shift;
+                Value::Int(if *signed { word >> shift } else { (word as u64 >> shift) as i64 })
+            }
+            Expr::UserAddr(addr) => {
+                let addr = self.int(code, *addr)?;
+                Value::Bytes([(self.env().pid_tgid >> 32).to_le_bytes(), addr.to_le_bytes()].concat())
+            }
         })
+    }
+
+    /// The firing's stack: the consumer's own probes have none, and the way into a raw tracepoint's program is no part of it.
+    fn walk(&self, user: bool) -> Vec<u64> {
+        let unit = &self.program.units[self.firing.unit.0 as usize];
+        let skip = if !user && unit.prog.ctx == Ctx::Args { 3 } else { 0 };
+        let all = if user { &self.env().user_stack } else { &self.env().kernel_stack };
+        if unit.phase == Phase::Run { all.iter().copied().skip(skip).collect() } else { Vec::new() }
+    }
+
+    fn stack(&self, wanted: &probity_ir::Stack) -> Faulted<Vec<u8>> {
+        let unit = &self.program.units[self.firing.unit.0 as usize];
+        let mut frames = self.walk(wanted.user);
+        if let Some(place) = wanted.entry.as_ref().filter(|_| unit.phase == Phase::Run) {
+            let caller = self.location(place)? as u64;
+            if !frames.is_empty() && frames.get(1) != Some(&caller) {
+                frames.insert(1, caller);
+            }
+        }
+        let more = frames.len() > wanted.frames as usize;
+        frames.truncate(wanted.frames as usize);
+        let pid = if wanted.user { (self.env().pid_tgid >> 32) as u32 } else { 0 };
+        let head = [u32::from(wanted.user), pid, frames.len() as u32, wanted.strsize, u32::from(more), 0];
+        frames.resize(wanted.frames as usize + 1, 0);
+        let head = head.iter().flat_map(|w| w.to_le_bytes());
+        Ok(head.chain(frames.iter().flat_map(|w| w.to_le_bytes())).collect())
     }
 
     fn probe(&self) -> &probity_ir::Probe {
@@ -577,8 +616,8 @@ impl Run<'_> {
             Builtin::CurThread => env.current_task as i64,
             Builtin::ProbeId => i64::from(self.probe().id),
             Builtin::Epid => self.epid(code),
-            Builtin::Caller => env.kernel_stack.get(1).map_or(0, |&ip| ip as i64),
-            Builtin::Ucaller => env.user_stack.get(1).map_or(0, |&ip| ip as i64),
+            Builtin::Caller => self.walk(false).get(1).map_or(0, |&ip| ip as i64),
+            Builtin::Ucaller => self.walk(true).get(1).map_or(0, |&ip| ip as i64),
         }
     }
 
@@ -639,6 +678,7 @@ impl Run<'_> {
             Location::Value(n) => *n,
             Location::Ctx { offset, size, signed } => number(ctx(*offset, *size), *signed),
             Location::Reg { dwarf } => number(ctx(pt_regs_offset(*dwarf), 8), true),
+            Location::UserRegister { .. } => panic!("the interpreter has no user registers"),
             Location::Pc { space } => {
                 assert!(matches!(unit.prog.ctx, Ctx::Regs | Ctx::PerfEvent));
                 let pc = number(ctx(pt_regs_offset(16), 8), true);

@@ -1,11 +1,12 @@
 //! Nested lists as programs, locations and signatures. Any input gives a result or an error with its line.
 
 use super::node::{Body, Items, Node, ParseError, read};
-use super::print::{BIN_OPS, BUILTINS, PARTS, PHASES, SCOPES, SPACES, STR_OPS, UN_OPS};
+use super::print::{BIN_OPS, BUILTINS, PARTS, PHASES, SCOPES, SPACES, STR_OPS, SYMBOLS, UN_OPS};
 use crate::{
     Action, Agg, AggFunc, AggId, Arg, Array, ArrayId, Clause, ClauseCode, ClauseId, Conversion, Ctx, Expr, ExprId,
     FieldId, Format, IntKind, KernelAct, Location, Operand, Piece, Probe, ProbeDesc, ProgKind, Program, Record,
-    RecordId, RingKind, Selector, Show, Signature, Stmt, TempId, Test, TypeId, Unit, UnitId, Val, Var, VarId,
+    RecordId, RingKind, Selector, Show, Signature, Space, Stack, Stmt, TempId, Test, TypeId, Unit, UnitId, Val, Var,
+    VarId,
 };
 
 type Result<T> = std::result::Result<T, ParseError>;
@@ -245,6 +246,7 @@ fn show(items: &mut Items<'_>) -> Result<Show> {
             "pointer" => Ok(Show::Pointer),
             "string" => Ok(Show::String),
             "bytes" => Ok(Show::Bytes { ty: None }),
+            "stack" => Ok(Show::Stack),
             other => items.error(format!("`{other}` is no way to show a value")),
         };
     }
@@ -258,6 +260,7 @@ fn show(items: &mut Items<'_>) -> Result<Show> {
         "float" => Show::Float { size: items.number()? },
         "bytes" => Show::Bytes { ty: Some(TypeId(items.id("ty")?)) },
         "probe" => Show::ProbePart(items.word(PARTS)?),
+        "symbol" => Show::Symbol(items.word(SYMBOLS)?),
         other => return items.error(format!("`{other}` is no way to show a value")),
     };
     items.end()?;
@@ -442,6 +445,19 @@ fn expr(items: &mut Items<'_>) -> Result<Expr> {
         "call" => {
             Expr::Sub { sub: items.word(crate::Sub::ALL)?, cap: items.number()?, args: items.list()?.rest(expr_id)? }
         }
+        "stack" => Expr::Stack(Stack {
+            user: items.word(SPACES)? == Space::User,
+            frames: items.number()?,
+            strsize: items.number()?,
+            entry: optional(items, location)?,
+        }),
+        "part" => Expr::Part {
+            of: expr_id(items)?,
+            offset: items.number()?,
+            size: items.number()?,
+            signed: items.word(SIGNS)?,
+        },
+        "user-addr" => Expr::UserAddr(expr_id(items)?),
         "read-bytes" => Expr::ReadBytes { addr: expr_id(items)?, space: items.word(SPACES)?, len: items.number()? },
         other => return items.error(format!("`{other}` is no expression")),
     })
@@ -518,6 +534,7 @@ fn location(items: &mut Items<'_>) -> Result<Location> {
         "value" => Location::Value(items.number()?),
         "ctx" => Location::Ctx { offset: items.number()?, size: items.number()?, signed: items.word(SIGNS)? },
         "reg" => Location::Reg { dwarf: items.number()? },
+        "user-register" => Location::UserRegister { offset: items.number()? },
         "pc" => Location::Pc { space: items.word(SPACES)? },
         "memory" => Location::Memory {
             base: inner(&mut items)?,

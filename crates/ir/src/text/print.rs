@@ -4,7 +4,7 @@ use super::node::Node;
 use crate::{
     Action, Agg, AggFunc, Array, BinOp, Builtin, ClauseCode, Conversion, Ctx, Expr, ExprId, Format, IntKind, KernelAct,
     Location, Operand, Phase, Piece, ProbeDesc, ProbePart, ProgKind, Program, Record, RingKind, Scope, Selector, Show,
-    Signature, Space, Stmt, StrOp, Test, UnOp, Unit, Val, Var,
+    Signature, Space, Stack, Stmt, StrOp, Symbol, Test, UnOp, Unit, Val, Var,
 };
 
 macro_rules! list {
@@ -207,6 +207,8 @@ fn show(show: &Show) -> Node {
         Show::Bytes { ty: None } => "bytes".into(),
         Show::Bytes { ty: Some(ty) } => list!["bytes", format!("ty{}", ty.0)],
         Show::ProbePart(part) => list!["probe", self::part(*part)],
+        Show::Stack => "stack".into(),
+        Show::Symbol(what) => list!["symbol", symbol(*what)],
     }
 }
 
@@ -364,6 +366,16 @@ fn expr(i: usize, expr: &Expr, program: &Program) -> Node {
         Expr::ReadBytes { addr, space, len } => {
             vec!["read-bytes".into(), (*addr).into(), self::space(*space).into(), (*len).into()]
         }
+        Expr::Stack(Stack { user, frames, strsize, entry }) => {
+            let whose = if *user { Space::User } else { Space::Kernel };
+            let mut items = vec!["stack".into(), self::space(whose).into(), (*frames).into(), (*strsize).into()];
+            items.extend(entry.as_ref().map(location));
+            items
+        }
+        Expr::Part { of, offset, size, signed } => {
+            vec!["part".into(), (*of).into(), (*offset).into(), (*size).into(), sign(*signed).into()]
+        }
+        Expr::UserAddr(a) => vec!["user-addr".into(), (*a).into()],
     };
     items.extend(rest);
     Node::list(items)
@@ -416,6 +428,7 @@ fn location(location: &Location) -> Node {
         Location::Value(value) => list!["value", *value],
         Location::Ctx { offset, size, signed } => list!["ctx", *offset, *size, sign(*signed)],
         Location::Reg { dwarf } => list!["reg", *dwarf],
+        Location::UserRegister { offset } => list!["user-register", *offset],
         Location::Pc { space } => list!["pc", self::space(*space)],
         Location::Memory { base, offset, size, signed, space } => {
             list!["memory", self::location(base), *offset, *size, sign(*signed), self::space(*space)]
@@ -482,6 +495,10 @@ words!(SPACES, space, Space { Kernel = "kernel", User = "user", Scratch = "scrat
 words!(PHASES, phase, Phase { Begin = "begin", Run = "run", End = "end", Always = "always" });
 words!(UN_OPS, un_op, UnOp { Neg = "neg", Not = "not", LogNot = "log-not" });
 words!(STR_OPS, str_op, StrOp { Eq = "eq", Ne = "ne", Lt = "lt", Le = "le", Gt = "gt", Ge = "ge" });
+words!(SYMBOLS, symbol, Symbol {
+    Kernel = "kernel", KernelModule = "kernel-module", User = "user", UserModule = "user-module",
+    UserAddress = "user-address",
+});
 words!(PARTS, part, ProbePart { Provider = "provider", Module = "module", Function = "function", Name = "name" });
 words!(BIN_OPS, bin_op, BinOp {
     Add = "add", Sub = "sub", Mul = "mul", DivS = "div-s", DivU = "div-u", RemS = "rem-s", RemU = "rem-u",

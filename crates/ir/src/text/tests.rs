@@ -113,7 +113,7 @@ impl Rng {
     fn expr(&mut self) -> Expr {
         let (a, b, c) = (self.id(), self.id(), self.id());
         let (size, signed, space, cap) = (self.size(), self.flip(), self.space(), self.below(600));
-        match self.below(23) {
+        match self.below(26) {
             0 => Expr::Const(self.next() as i64),
             1 => Expr::Loc(self.location(3)),
             2 => Expr::Builtin(self.pick(&super::print::BUILTINS.iter().map(|b| b.1).collect::<Vec<_>>())),
@@ -139,6 +139,12 @@ impl Rng {
                 let sub = self.pick(&crate::Sub::ALL.iter().map(|s| s.1).collect::<Vec<_>>());
                 Expr::Sub { sub, args: self.ids(), cap }
             }
+            24 => {
+                let entry = self.option(|r| r.location(2));
+                Expr::Stack(Stack { user: signed, frames: cap, strsize: self.below(99), entry })
+            }
+            22 => Expr::Part { of: a, offset: cap, size, signed },
+            23 => Expr::UserAddr(a),
             _ => Expr::ReadBytes { addr: a, space, len: cap },
         }
     }
@@ -176,7 +182,9 @@ impl Rng {
     }
 
     fn show(&mut self) -> Show {
-        match self.below(6) {
+        match self.below(8) {
+            5 => Show::Stack,
+            6 => Show::Symbol(self.pick(&super::print::SYMBOLS.iter().map(|s| s.1).collect::<Vec<_>>())),
             0 => Show::Int {
                 size: self.size(),
                 signed: self.flip(),

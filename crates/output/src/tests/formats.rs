@@ -5,7 +5,7 @@ use crate::printf::{AggValue, Surroundings, format};
 
 fn run(f: &str, operands: &[Value], dropin: bool) -> String {
     let mut out = Vec::new();
-    format(&parse(f), operands, &[], Surroundings { symbols: &NoSymbols, dropin }, &mut out);
+    format(&parse(f), operands, &[], Surroundings { symbols: &NoSymbols, dropin, noresolve: false }, &mut out);
     String::from_utf8_lossy(&out).into_owned()
 }
 
@@ -146,8 +146,13 @@ fn floating_conversions_of_integers() {
 fn addresses_and_times() {
     struct Names;
     impl Symbols for Names {
-        fn kernel(&self, addr: u64) -> Option<String> {
-            (addr == 0x1010).then(|| "vmlinux`f+0x10".into())
+        fn kernel(&self, addr: u64) -> Named {
+            match addr {
+                0x1000..0x1011 => {
+                    Named { module: "vmlinux".into(), symbol: "f".into(), start: 0x1000, ..Named::default() }
+                }
+                _ => Named::default(),
+            }
         }
         fn zone(&self, _: i64) -> (i32, String) {
             (7200, "CEST".into())
@@ -155,12 +160,13 @@ fn addresses_and_times() {
     }
     let run = |f: &str, v: Value, symbols: &dyn Symbols| {
         let mut out = Vec::new();
-        format(&parse(f), &[v], &[], Surroundings { symbols, dropin: true }, &mut out);
+        format(&parse(f), &[v], &[], Surroundings { symbols, dropin: true, noresolve: false }, &mut out);
         String::from_utf8(out).unwrap()
     };
     assert_eq!(run("%a", Value::Pointer(0x1010), &Names), "vmlinux`f+0x10");
     assert_eq!(run("%16a|", Value::Pointer(0x1011), &Names), "          0x1011|");
-    assert_eq!(run("%A", Value::Pointer(0x1010), &Names), "0x1010");
+    let user = Value::Symbol { what: probity_ir::Symbol::UserAddress, pid: 1, addr: 0x1010 };
+    assert_eq!(run("%A", user, &Names), "0x1010");
     let s = 1_000_000_000;
     assert_eq!(run("%Y", long(123_787_200 * s), &NoSymbols), "1973 Dec  3 17:20:00");
     assert_eq!(run("%Y", long(0), &NoSymbols), "1970 Jan  1 00:00:00");
@@ -179,7 +185,7 @@ fn aggregation_values() {
     let value = |func, words| AggValue { func, words, normal: 1 };
     let list = [value(AggFunc::Count, &[3][..]), value(AggFunc::Sum, &[u64::MAX][..]), value(AggFunc::Max, &[][..])];
     let mut out = Vec::new();
-    let around = Surroundings { symbols: &NoSymbols, dropin: true };
+    let around = Surroundings { symbols: &NoSymbols, dropin: true, noresolve: false };
     format(&parse("%s: %@d %@5d %@x %@x %d\n"), &[text("k"), long(9)], &list, around, &mut out);
     // Beyond the last the last is taken again.
     assert_eq!(String::from_utf8(out).unwrap(), "k: 3    -1 0 0 9\n");

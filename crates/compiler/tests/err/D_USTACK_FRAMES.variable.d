@@ -1,0 +1,1 @@
+int n; BEGIN { @[ustack(n)] = count(); }
