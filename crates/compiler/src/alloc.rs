@@ -80,6 +80,9 @@ pub fn operands(inst: &Inst) -> Vec<Operand> {
             let dst = dst.map(|v| Operand::reg_fixed_def(vreg(v), preg(0)));
             args.chain(dst).collect()
         }
+        Inst::Sub { block, dst, .. } => {
+            vec![Operand::reg_fixed_use(vreg(*block), preg(1)), Operand::reg_fixed_def(vreg(*dst), preg(0))]
+        }
         Inst::Branch { a, b, .. } => std::iter::once(use_reg(*a)).chain(use_rhs(b)).collect(),
         Inst::Jump(_) | Inst::Ret => Vec::new(),
     }
@@ -164,8 +167,11 @@ impl Function for View<'_> {
     }
 
     fn inst_clobbers(&self, inst: regalloc2::Inst) -> PRegSet {
-        let Inst::Call { dst, .. } = self.insts[inst.index()] else { return PRegSet::empty() };
-        let first = usize::from(dst.is_some());
+        let first = match self.insts[inst.index()] {
+            Inst::Call { dst, .. } => usize::from(dst.is_some()),
+            Inst::Sub { .. } => 1,
+            _ => return PRegSet::empty(),
+        };
         (first..6).map(preg).collect()
     }
 

@@ -10,6 +10,8 @@ use std::collections::BTreeSet;
 
 /// Bytes of stack that a program has.
 pub const STACK: u32 = 512;
+/// What the kernel rounds a frame up to.
+const FRAME_UNIT: u32 = 32;
 
 /// Why there is no program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +46,11 @@ fn reg(allocation: Allocation) -> Reg {
 
 /// Emits a program.
 pub fn emit(code: &Code, out: &Output) -> Result<Assembled, EmitError> {
-    let stack = code.frame_size + out.num_spillslots as u32 * 8;
+    let mut stack = code.frame_size + out.num_spillslots as u32 * 8;
+    if !code.routines.is_empty() {
+        // The kernel counts the frames of a chain of calls, each rounded up: a routine's and its loop body's.
+        stack = stack.next_multiple_of(FRAME_UNIT) + 2 * FRAME_UNIT;
+    }
     if stack > STACK {
         return Err(EmitError::Stack(stack));
     }
@@ -63,7 +69,12 @@ pub fn emit(code: &Code, out: &Output) -> Result<Assembled, EmitError> {
     for (i, &b) in order.iter().enumerate() {
         emit.block(b, order.get(i + 1).copied());
     }
-    let mut program = Peephole { frame: code.frame_size as i16, items: emit.items, labels: emit.labels };
+    let mut program = Peephole {
+        frame: code.frame_size as i16,
+        items: emit.items,
+        labels: emit.labels,
+        routines: code.routines.clone(),
+    };
     program.clean();
     Ok(program.assemble()?)
 }
@@ -262,6 +273,7 @@ impl Emit<'_> {
                 self.push(Insn::atomic(probity_bpf::insn::AtomicOp::Cmpxchg, Width::W64, base, off, new));
             }
             Inst::Call { helper, .. } => self.push(Insn::call(*helper)),
+            Inst::Sub { routine, .. } => self.items.push(Item::Sub(*routine)),
             Inst::Jump(edge) => self.jump(edge, next),
             Inst::Branch { cond, width, b, then, other, .. } => {
                 let a = take();

@@ -19,6 +19,8 @@ pub enum Item {
     Jmp(Cond, Width, Reg, Src, u32),
     /// A jump to a label.
     Ja(u32),
+    /// A call of a routine.
+    Sub(u32),
     /// A label's place.
     Bind(u32),
     /// From here on, this source line.
@@ -51,6 +53,8 @@ pub struct Peephole {
     pub items: Vec<Item>,
     /// Number of labels.
     pub labels: u32,
+    /// The routines, which follow the program.
+    pub routines: Vec<crate::routine::Routine>,
 }
 
 impl Peephole {
@@ -70,6 +74,7 @@ impl Peephole {
         let op = match item {
             Item::Jmp(_, _, a, b, _) => return acts(bit(*a) | src(b), 0),
             Item::Ja(_) | Item::Bind(_) | Item::Line(_) => return acts(0, 0),
+            Item::Sub(_) => return acts(1 << 1, 0x3f),
             Item::Insn(insn) => decode(&[*insn], 0),
             Item::Wide(insns) => decode(insns, 0),
         };
@@ -322,6 +327,7 @@ impl Peephole {
     pub fn assemble(&self) -> Result<Assembled, AsmError> {
         let mut asm = Asm::new();
         let labels: Vec<_> = (0..self.labels).map(|_| asm.label()).collect();
+        let routines: Vec<_> = self.routines.iter().map(|_| asm.label()).collect();
         for item in &self.items {
             match item {
                 Item::Insn(insn) => asm.emit(insn),
@@ -330,7 +336,12 @@ impl Peephole {
                 Item::Ja(label) => asm.ja(labels[*label as usize]),
                 Item::Bind(label) => asm.bind(labels[*label as usize]),
                 Item::Line(line) => asm.line(*line),
+                Item::Sub(routine) => asm.call_sub(routines[*routine as usize]),
             }
+        }
+        for (routine, label) in self.routines.iter().zip(routines) {
+            asm.bind(label);
+            routine.write(&mut asm);
         }
         asm.finish()
     }
@@ -342,7 +353,7 @@ mod tests {
     use probity_bpf::insn::{R1, R2, R6};
 
     fn clean(items: Vec<Item>) -> Vec<Item> {
-        let mut p = Peephole { frame: 16, items, labels: 2 };
+        let mut p = Peephole { frame: 16, items, labels: 2, routines: Vec::new() };
         p.clean();
         p.items
     }

@@ -91,6 +91,8 @@ pub enum Inst {
     Cmpxchg { base: Base, off: i32, expect: V, new: V, dst: V },
     /// A helper call.
     Call { helper: Helper, args: Vec<V>, dst: Option<V> },
+    /// A call of a routine ([`Code::routines`]) with the address of its block; gives its status.
+    Sub { routine: u32, block: V, dst: V },
     /// The end of a block: go on there.
     Jump(Edge),
     /// The end of a block: a choice.
@@ -115,7 +117,8 @@ impl Inst {
             | Inst::Min { dst, .. }
             | Inst::Load { dst, .. }
             | Inst::Fetch { dst, .. }
-            | Inst::Cmpxchg { dst, .. } => (Some(dst), None),
+            | Inst::Cmpxchg { dst, .. }
+            | Inst::Sub { dst, .. } => (Some(dst), None),
             Inst::Log2 { dst, tmp, .. } => (Some(dst), Some(tmp)),
             Inst::Call { dst, .. } => (dst, None),
             _ => (None, None),
@@ -159,6 +162,7 @@ impl Inst {
                 f(*expect);
                 f(*new);
             }
+            Inst::Sub { block, .. } => f(*block),
             Inst::Call { args, .. } => args.iter().for_each(|&v| f(v)),
             _ => {}
         }
@@ -190,7 +194,9 @@ impl Inst {
     /// Whether nothing but its result would be missed.
     fn is_pure(&self) -> bool {
         match self {
-            Inst::Store { .. } | Inst::Atomic { .. } | Inst::Fetch { .. } | Inst::Cmpxchg { .. } => false,
+            Inst::Store { .. } | Inst::Atomic { .. } | Inst::Fetch { .. } | Inst::Cmpxchg { .. } | Inst::Sub { .. } => {
+                false
+            }
             Inst::Call { helper, .. } => matches!(
                 helper,
                 Helper::KtimeGetNs
@@ -230,6 +236,8 @@ pub struct Code {
     pub frame: Vec<i32>,
     /// Bytes of stack that the pieces take, a multiple of 8.
     pub frame_size: u32,
+    /// The routines that it calls.
+    pub routines: Vec<crate::routine::Routine>,
 }
 
 impl Code {

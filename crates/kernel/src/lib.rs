@@ -9,6 +9,7 @@ pub mod clock;
 pub mod cpu;
 pub mod error;
 pub mod features;
+mod func_info;
 pub mod fuzz;
 pub mod grace;
 pub mod load;

@@ -209,7 +209,12 @@ fn storage_btf(size: u32) -> Vec<u8> {
         KIND_STRUCT,
         size,
     ];
-    let type_bytes = size_of_val(&types) as u32;
+    btf(&types, names)
+}
+
+/// A BTF of these types and names.
+pub(crate) fn btf(types: &[u32], names: &[u8]) -> Vec<u8> {
+    let type_bytes = size_of_val(types) as u32;
     let mut btf = Vec::with_capacity(64);
     btf.extend(0xeb9f_u16.to_ne_bytes());
     btf.extend([1, 0]); // version, flags
@@ -227,7 +232,16 @@ pub fn load_prog(spec: &ProgSpec, maps: &[Map]) -> Result<Prog> {
     for insn in &spec.insns {
         insns.push(u64::from_ne_bytes(patch(insn, maps)?.to_bytes()));
     }
+    let info = crate::func_info::func_info(&spec.insns);
+    let btf = match &info {
+        Some(info) => Some(
+            sys::btf_load(&info.btf)
+                .map_err(|error| Error::io(error, format!("cannot load the types of program {}", spec.name)))?,
+        ),
+        None => None,
+    };
     let attr = sys::ProgAttr {
+        func_info: btf.as_ref().zip(info.as_ref()).map(|(btf, info)| (btf.as_fd(), &info.records[..])),
         prog_type: spec.prog_type as u32,
         attach_type: spec.attach_type.unwrap_or(0),
         attach_btf_id: spec.attach_btf_id.unwrap_or(0),

@@ -141,6 +141,7 @@ impl Checker<'_> {
 
     fn compare(&mut self, op: BinaryOp, op_span: Span, a: TExpr, b: TExpr, span: Span) -> Res<TExpr> {
         let int = self.basic.int;
+        let (a, b) = self.null_as_string(a, b);
         let (ta, tb) = (a.ty, b.ty);
         let a_string = self.class(ta) == Class::String;
         let b_string = self.class(tb) == Class::String;

@@ -85,6 +85,25 @@ const fn refused(name: &'static str, args: &'static [Arg], why: &'static str, in
 
 #[rustfmt::skip]
 pub(super) static SUBS: &[Row] = &[
+    sub("index", 2, &[Arg::Str, Arg::Str, Arg::Int("int64_t")], Sub::Index, "int"),
+    sub("rindex", 2, &[Arg::Str, Arg::Str, Arg::Int("int64_t")], Sub::Rindex, "int"),
+    sub("strchr", 2, &[Arg::Str, Arg::Int("char")], Sub::Strchr, ""),
+    sub("strrchr", 2, &[Arg::Str, Arg::Int("char")], Sub::Strrchr, ""),
+    sub("strstr", 2, &[Arg::Str, Arg::Str], Sub::Strstr, ""),
+    sub("substr", 2, &[Arg::Str, Arg::Int("int64_t"), Arg::Int("int64_t")], Sub::Substr, ""),
+    own("strtok", 2, &[Arg::StrOrNull, Arg::Str], Own::Strtok),
+    sub("basename", 1, &[Arg::Str], Sub::Basename, ""),
+    sub("dirname", 1, &[Arg::Str], Sub::Dirname, ""),
+    sub("cleanpath", 1, &[Arg::Str], Sub::Cleanpath, ""),
+    sub("toupper", 1, &[Arg::Str], Sub::Upper, ""),
+    sub("tolower", 1, &[Arg::Str], Sub::Lower, ""),
+    sub("strip", 1, &[Arg::Str], Sub::Strip, ""),
+    own("lltostr", 1, &[Arg::Int("int64_t"), NUM], Own::Based(Sub::Digits)),
+    own("strtoll", 1, &[Arg::Str, NUM], Own::Based(Sub::Number)),
+    own("inet_ntoa", 1, &[IN4], Own::Ip4),
+    own("inet_ntoa6", 1, &[IN6, Arg::Const], Own::Ip6),
+    own("inet_ntop", 2, &[NUM, Arg::Pointer], Own::Ntop),
+    own("link_ntop", 2, &[NUM, Arg::Pointer], Own::Link),
     sub("htons", 1, &[Arg::Int("uint16_t")], Sub::Swap2, "uint16_t"),
     sub("htonl", 1, &[Arg::Int("uint32_t")], Sub::Swap4, "uint32_t"),
     sub("htonll", 1, &[Arg::Int("uint64_t")], Sub::Swap8, "uint64_t"),
@@ -245,7 +264,88 @@ impl Checker<'_> {
                 }
             }
             Own::Getf => self.getf(next()?, span),
-            Own::Strtok | Own::Based(_) | Own::Ip4 | Own::Ip6 | Own::Ntop | Own::Link => Err(super::Reported),
+            Own::Strtok => {
+                let (s, delimiters) = (next()?, Box::new(next()?));
+                let s = (!matches!(s.kind, TKind::Int(0))).then(|| Box::new(s));
+                Ok(TExpr { kind: TKind::Strtok(s, delimiters), ty: self.basic.string, span })
+            }
+            Own::Based(sub) => {
+                let value = next()?;
+                let base = next().unwrap_or_else(|_| TExpr::int(10, int, span));
+                if let Some(n) = self.constant(&base).filter(|n| !(2..=36).contains(n)) {
+                    let message = format!("a number's base is 2 to 36, not {n}");
+                    return self.err(tags::D_PROTO_ARG, base.span, message);
+                }
+                let ty = if sub == Sub::Digits { self.basic.string } else { self.named_int("int64_t") };
+                Ok(TExpr { kind: TKind::Sub(sub, vec![value, base]), ty, span })
+            }
+            Own::Ip4 => {
+                let addr = next()?;
+                self.address_text(Sub::Ip4, &addr, 4, Vec::new(), span)
+            }
+            Own::Ip6 => {
+                let addr = next()?;
+                let strict = next().unwrap_or_else(|_| TExpr::int(0, int, span));
+                self.address_text(Sub::Ip6, &addr, 16, vec![strict], span)
+            }
+            Own::Ntop => {
+                let (family, addr) = (next()?, next()?);
+                let strict = TExpr::int(1, int, span);
+                let four = self.address_text(Sub::Ip4, &addr, 4, Vec::new(), span)?;
+                let six = self.address_text(Sub::Ip6, &addr, 16, vec![strict], span)?;
+                self.by_number(family, vec![(2, four), (10, six)], span)
+            }
+            Own::Link => {
+                let (kind, addr) = (next()?, next()?);
+                let ether = self.address_text(Sub::Mac, &addr, 6, Vec::new(), span)?;
+                let infiniband = self.address_text(Sub::Mac, &addr, 20, Vec::new(), span)?;
+                self.by_number(kind, vec![(1, ether), (32, infiniband)], span)
+            }
+        }
+    }
+
+    /// The text of an address of `len` bytes in memory.
+    fn address_text(&mut self, sub: Sub, addr: &TExpr, len: u32, more: Vec<TExpr>, span: Span) -> Res<TExpr> {
+        let space = match self.class(addr.ty) {
+            Class::Pointer(_, space) => space,
+            _ => Space::Kernel,
+        };
+        self.needs_process(space, span)?;
+        let byte = self.named_int("uint8_t");
+        let ty = self.types.add(TypeKind::Array { of: byte, len });
+        let bytes = TExpr { kind: TKind::Object(Box::new(addr.clone()), space, None), ty, span };
+        let args = std::iter::once(bytes).chain(more).collect();
+        Ok(TExpr { kind: TKind::Sub(sub, args), ty: self.basic.string, span })
+    }
+
+    /// The value whose number `which` is; an illegal operation where it is none of them. Choices repeat operands, so those must not
+    /// have effects.
+    fn by_number(&mut self, which: TExpr, choices: Vec<(i64, TExpr)>, span: Span) -> Res<TExpr> {
+        if let Some(bad) = choices.iter().map(|c| &c.1).chain([&which]).find(|e| e.has_effect()) {
+            let at = bad.span;
+            return self.unsupported(at, "assignments within the arguments of this subroutine are");
+        }
+        let (int, string) = (self.basic.int, self.basic.string);
+        let illegal = TExpr { kind: TKind::Sub(Sub::Illegal, Vec::new()), ty: int, span };
+        let text = TKind::Sub(Sub::Digits, vec![illegal, TExpr::int(10, int, span)]);
+        let mut out = TExpr { kind: text, ty: string, span };
+        for (number, value) in choices.into_iter().rev() {
+            let number = Box::new(TExpr::int(number, int, span));
+            let is = TExpr { kind: TKind::Bin(BinOp::Eq, Box::new(which.clone()), number), ty: int, span };
+            out = TExpr { kind: TKind::Cond(Box::new(is), Box::new(value), Box::new(out)), ty: string, span };
+        }
+        Ok(out)
+    }
+
+    /// Where a string stands beside NULL, NULL becomes the empty string: to a comparison they are the same.
+    pub(super) fn null_as_string(&mut self, a: TExpr, b: TExpr) -> (TExpr, TExpr) {
+        let string = self.basic.string;
+        let is_string = |s: &Self, e: &TExpr| s.class(e.ty) == Class::String;
+        let empty = |e: TExpr| TExpr { kind: TKind::Str(Vec::new()), ty: string, span: e.span };
+        match (&a.kind, &b.kind) {
+            (_, TKind::Int(0)) if is_string(self, &a) => (a, empty(b)),
+            (TKind::Int(0), _) if is_string(self, &b) => (empty(a), b),
+            _ => (a, b),
         }
     }
 

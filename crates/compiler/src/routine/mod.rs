@@ -1,4 +1,51 @@
-//! Subroutines: what they mean, and their code.
+//! Subroutines: what they mean (`meaning`, `json`), and their code (`code` says how routines are written; the others by family).
 
+mod address;
+mod code;
+mod find;
 mod json;
 pub mod meaning;
+mod number;
+mod path;
+mod piece;
+
+pub use code::{A, CAP, OPERAND, RESULT, Routine, Status};
+use probity_bpf::asm::Asm;
+use probity_ir::Sub;
+
+impl Routine {
+    /// The routine for a subroutine, with buffers of `size` bytes at least; `None` where the code is in line.
+    pub fn new(sub: Sub, size: u32) -> Option<Routine> {
+        main_of(sub)?;
+        Some(Routine { sub, size: size.max(128).next_power_of_two() })
+    }
+
+    /// Appends its code.
+    pub fn write(self, asm: &mut Asm) {
+        if let Some(main) = main_of(self.sub) {
+            code::Code::write(asm, self, main);
+        }
+    }
+}
+
+fn main_of(sub: Sub) -> Option<fn(&mut code::Code<'_>)> {
+    Some(match sub {
+        Sub::Index | Sub::Rindex | Sub::Strstr => find::string,
+        Sub::Strchr | Sub::Strrchr => find::byte,
+        Sub::Basename | Sub::Dirname => path::split,
+        Sub::Cleanpath => path::clean,
+        Sub::Upper | Sub::Lower => path::case,
+        Sub::Strip => path::strip,
+        Sub::Substr => piece::substr,
+        Sub::Token | Sub::Rest => piece::token,
+        Sub::Digits => number::digits,
+        Sub::Number => number::parse,
+        Sub::Ip4 => address::ip4,
+        Sub::Ip6 => address::ip6,
+        Sub::Mac => address::mac,
+        Sub::Swap2 | Sub::Swap4 | Sub::Swap8 | Sub::Random | Sub::Illegal | Sub::Json => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,7 @@
 //! Blocks are started only after all jumps to them have been made (there are no loops), so a variable's value at a block
 //! is found at once, and each block's dominator is known when it starts.
 
+use crate::routine::Routine;
 use crate::vcode::{B, Base, Block, Code, Edge, Inst, Rhs, Slot, V};
 use probity_bpf::helpers::Helper;
 use probity_bpf::insn::{AluOp, AtomicOp, Cond, Size, Width};
@@ -511,6 +512,18 @@ impl Build {
     pub fn call_void(&mut self, helper: Helper, args: &[V]) {
         self.push(Inst::Call { helper, args: args.to_vec(), dst: None });
         self.calls += 1;
+    }
+
+    /// A call of a routine; gives its status.
+    pub fn call_routine(&mut self, routine: Routine, block: V) -> V {
+        let at = self.code.routines.iter().position(|r| *r == routine).unwrap_or_else(|| {
+            self.code.routines.push(routine);
+            self.code.routines.len() - 1
+        });
+        let dst = self.reg();
+        self.push(Inst::Sub { routine: at as u32, block, dst });
+        self.calls += 1;
+        dst
     }
 
     /// The address of a place.

@@ -144,7 +144,7 @@ impl<'a> Select<'a> {
     pub(super) fn value_of(&mut self, e: ExprId) -> Value<'a> {
         match self.val(e) {
             Val::Bytes { len } => Value::Bytes(self.bytes_of(e), len),
-            _ => Value::Text(self.text(e)),
+            _ => Value::Text(self.text_or_none(e)),
         }
     }
 
@@ -173,6 +173,7 @@ impl<'a> Select<'a> {
             Expr::Var(var) => Text::Mem(self.var_string(*var)),
             Expr::Elem(array, key) => Text::Mem(self.elem_string(*array, key)),
             Expr::StrJoin { a, b, cap } => Text::Mem(self.join(*a, *b, *cap)),
+            Expr::Sub { sub, args, cap } => Text::Mem(self.sub_text(*sub, args, *cap, false)),
             _ => {
                 let cap = match self.val(id) {
                     Val::Str { cap } => cap,
@@ -433,7 +434,7 @@ impl<'a> Select<'a> {
     /// Goes to `then` if the comparison holds, else to `other`.
     pub(super) fn compare_strings(&mut self, op: StrOp, a: ExprId, b: ExprId, then: B, other: B) {
         let equality = matches!(op, StrOp::Eq | StrOp::Ne);
-        let (x, y) = (self.text(a), self.text(b));
+        let (x, y) = (self.text_or_none(a), self.text_or_none(b));
         let (same, differ) = if op == StrOp::Ne { (other, then) } else { (then, other) };
         match (x, y) {
             (Text::Const(x), Text::Const(y)) => {

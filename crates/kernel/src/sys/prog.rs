@@ -29,6 +29,8 @@ pub struct ProgAttr<'a> {
     pub insns: &'a [u64],
     /// For tools that list programs.
     pub name: &'a str,
+    /// BTF, and for each subprogram its first slot and its type in it.
+    pub func_info: Option<(BorrowedFd<'a>, &'a [u32])>,
 }
 
 #[repr(C)]
@@ -73,10 +75,10 @@ pub fn prog_load(attr: &ProgAttr<'_>, log: &mut [u8]) -> io::Result<OwnedFd> {
         prog_name: object_name(attr.name),
         prog_ifindex: 0,
         expected_attach_type: attr.attach_type,
-        prog_btf_fd: 0,
-        func_info_rec_size: 0,
-        func_info: 0,
-        func_info_cnt: 0,
+        prog_btf_fd: attr.func_info.map_or(0, |(btf, _)| btf.as_raw_fd() as u32),
+        func_info_rec_size: if attr.func_info.is_some() { 8 } else { 0 },
+        func_info: attr.func_info.map_or(0, |(_, records)| addr(records)),
+        func_info_cnt: attr.func_info.map_or(0, |(_, records)| records.len() as u32 / 2),
         line_info_rec_size: 0,
         line_info: 0,
         line_info_cnt: 0,
@@ -86,7 +88,7 @@ pub fn prog_load(attr: &ProgAttr<'_>, log: &mut [u8]) -> io::Result<OwnedFd> {
     };
     // The kernel may return EAGAIN when signals interrupt a long verification.
     for _ in 0..5 {
-        // SAFETY: instructions, licence and log are live slices whose lengths stand beside their addresses.
+        // SAFETY: instructions, licence, function records and log are live slices whose lengths stand beside their addresses.
         match unsafe { bpf(PROG_LOAD, &mut raw) } {
             Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => {}
             result => return result.map(own),
