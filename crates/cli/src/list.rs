@@ -1,6 +1,6 @@
 //! `-l`: probes in DTrace's columns. Creates nothing in the system (G4).
 
-use crate::args::Args;
+use crate::args::{Args, Face};
 use anyhow::{Result, bail};
 use probity::World;
 use probity::compiler::{Env, Input};
@@ -18,7 +18,7 @@ pub fn list(args: &Args, sys: &System, input: &Input) -> Result<u8> {
         let mut show = |probe: Probe| {
             count += 1;
             if failure.is_ok() {
-                failure = line(&mut out, &world, &probe, args.verbose);
+                failure = line(&mut out, &world, &probe, args);
             }
         };
         if input.sources.is_empty() {
@@ -41,11 +41,17 @@ fn head(out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{:>5} {:>10} {:>17} {:>33} NAME", "ID", "PROVIDER", "MODULE", "FUNCTION")
 }
 
-fn line(out: &mut dyn Write, world: &World<'_>, probe: &Probe, verbose: bool) -> io::Result<()> {
+fn line(out: &mut dyn Write, world: &World<'_>, probe: &Probe, args: &Args) -> io::Result<()> {
     let d = &probe.desc;
     writeln!(out, "{:>5} {:>10} {:>17} {:>33} {}", probe.id, d.provider, d.module, d.function, d.name)?;
-    if !verbose {
+    if !args.verbose {
         return Ok(());
+    }
+    let dtrace = args.face == Face::Dtrace;
+    if dtrace {
+        let stability = probity::stability_of(d);
+        attributes(out, "Probe Description", stability.probes)?;
+        attributes(out, "Argument", stability.args)?;
     }
     let mut types = TypeTable::default();
     writeln!(out, "\n\tArgument Types")?;
@@ -53,11 +59,20 @@ fn line(out: &mut dyn Write, world: &World<'_>, probe: &Probe, verbose: bool) ->
         Ok(signature) if signature.args.is_empty() => writeln!(out, "\t\tNone")?,
         Ok(signature) => {
             for (i, arg) in signature.args.iter().enumerate() {
-                let name = if arg.name.is_empty() { String::new() } else { format!("  ({})", arg.name) };
-                writeln!(out, "\t\targs[{i}]: {}{name}", types.name(arg.ty))?;
+                // DTrace's lines have no names, and programs read them.
+                let name = if arg.name.is_empty() || dtrace { String::new() } else { format!("  ({})", arg.name) };
+                let ty = if arg.translated.is_empty() { types.name(arg.ty) } else { arg.translated.clone() };
+                writeln!(out, "\t\targs[{i}]: {ty}{name}")?;
             }
         }
         Err(e) => writeln!(out, "\t\tnot known: {}", e.message)?,
     }
     writeln!(out)
+}
+
+fn attributes(out: &mut dyn Write, of: &str, [names, data, class]: [&str; 3]) -> io::Result<()> {
+    writeln!(out, "\n\t{of} Attributes")?;
+    writeln!(out, "\t\tIdentifier Names: {names}")?;
+    writeln!(out, "\t\tData Semantics:   {data}")?;
+    writeln!(out, "\t\tDependency Class: {class}")
 }

@@ -3,11 +3,11 @@
 
 use crate::args::{Args, Face, SourceKind};
 use anyhow::{Context, Result, anyhow, bail};
-use probity::Targets;
 use probity::compiler::options::OptionError;
 use probity::compiler::{Input, Options, Source};
 use probity::kernel::System;
 use probity::syntax::{Macros, Origin};
+use probity::{Targets, Until};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -18,10 +18,14 @@ pub fn build(args: &Args, sys: &System, targets: &mut Targets) -> Result<Input> 
         options.set(name, value.as_deref()).map_err(|e| wrong_option(name, value.as_deref(), &e))?;
     }
     let mut target = None;
-    // `exec` and `preinit` mean before the dynamic linker, `postinit` and `main` after it.
-    let early = matches!(options.evaltime.as_str(), "exec" | "preinit");
+    let until = match options.evaltime.as_str() {
+        "exec" => Until::Exec,
+        "preinit" => Until::Entry,
+        // Constructors have run before `main`; where that is not known, they have not.
+        _ => Until::Main,
+    };
     for command in &args.commands {
-        let pid = targets.spawn(sys, command, early).with_context(|| format!("failed to execute {command}"))?;
+        let pid = targets.spawn(sys, command, until).with_context(|| format!("failed to execute {command}"))?;
         target.get_or_insert(pid);
     }
     for text in &args.pids {

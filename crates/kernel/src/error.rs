@@ -41,6 +41,7 @@ struct Inner {
     what: String,
     context: Vec<String>,
     help: Option<String>,
+    tag: Option<&'static str>,
     log: Option<String>,
     slot: Option<u32>,
     program: Option<usize>,
@@ -55,6 +56,7 @@ impl Error {
             what: what.into(),
             context: Vec::new(),
             help: None,
+            tag: None,
             log: None,
             slot: None,
             program: None,
@@ -84,6 +86,17 @@ impl Error {
     pub fn help(mut self, text: impl Into<String>) -> Error {
         self.0.help = Some(text.into());
         self
+    }
+
+    /// Names the diagnostic that it becomes when a program's text is to blame, such as `D_PROC_FUNC`.
+    pub fn tagged(mut self, tag: &'static str) -> Error {
+        self.0.tag = Some(tag);
+        self
+    }
+
+    /// Returns the name of the diagnostic that it becomes.
+    pub fn tag(&self) -> Option<&'static str> {
+        self.0.tag
     }
 
     /// Prefixes what was being done: a probe, a path.

@@ -4,7 +4,7 @@
 //! nanoseconds. Where a machine shows no counters (most virtual machines), only the kernel's own events are there.
 
 use crate::kinds::{bare, perf_event};
-use crate::{Attachment, Provider};
+use crate::{Attachment, Provider, Stability};
 use probity_ir::{Location, ProbeDesc, Selector, Signature, Space, TypeTable, glob, is_glob};
 use probity_kernel::attach::sample;
 use probity_kernel::perf::{Mode, Rate, Source};
@@ -170,6 +170,10 @@ fn listed(sys: &System) -> Vec<String> {
 impl Provider for Cpc {
     fn name(&self) -> &'static str {
         "cpc"
+    }
+
+    fn stability(&self) -> Stability {
+        Stability::with_args(["Evolving", "Evolving", "Common"])
     }
 
     fn probes(&self, sys: &System, pattern: &ProbeDesc, found: &mut dyn FnMut(ProbeDesc)) -> Result<(), Error> {

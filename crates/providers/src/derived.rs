@@ -7,7 +7,7 @@ use crate::kernel_types::{field_types, kernel_btf};
 use crate::kinds::{bare, raw_tracepoint, tp_btf};
 use crate::rawtp::Tracepoint;
 use crate::syscall::Calls;
-use crate::{Attachment, Provider};
+use crate::{Attachment, Provider, Stability};
 use probity_debuginfo::tracefs_format::{Field, Place};
 use probity_ir::{Arg, Location, ProbeDesc, Selector, Signature, Space, Test, TypeTable, glob};
 use probity_kernel::{Error, Kind, Prog, System, attach};
@@ -259,6 +259,10 @@ impl Provider for Derived {
 
     fn id(&self, _sys: &System, probe: &ProbeDesc) -> u32 {
         self.find(probe).map_or(0, |(n, _)| self.first_id + n as u32)
+    }
+
+    fn stability(&self) -> Stability {
+        Stability::with_args(["Evolving", "Evolving", "ISA"])
     }
 
     fn probes(&self, _sys: &System, pattern: &ProbeDesc, found: &mut dyn FnMut(ProbeDesc)) -> Result<(), Error> {

@@ -3,7 +3,7 @@
 //! ERROR's program gets six 64-bit arguments: 0, the enabled-probe id, the action, its offset, the fault and the value.
 
 use crate::kinds::{bare, ctx_arg, raw_tracepoint};
-use crate::{Attachment, Provider};
+use crate::{Attachment, Provider, Stability};
 use probity_ir::{Phase, ProbeDesc, Selector, Signature, TypeTable, glob};
 use probity_kernel::{Error, Kind, Prog, System};
 
@@ -23,6 +23,10 @@ impl Provider for Dtrace {
 
     fn id(&self, _sys: &System, probe: &ProbeDesc) -> u32 {
         PROBES.iter().position(|(name, _)| *name == probe.name).map_or(0, |place| place as u32 + 1)
+    }
+
+    fn stability(&self) -> Stability {
+        Stability::with_args(["Stable", "Stable", "Common"])
     }
 
     fn probes(&self, _sys: &System, pattern: &ProbeDesc, found: &mut dyn FnMut(ProbeDesc)) -> Result<(), Error> {

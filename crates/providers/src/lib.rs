@@ -53,6 +53,25 @@ pub struct Attachment {
     pub how: String,
 }
 
+/// How far one can rely on names, on what they mean, and on which systems: DTrace's words for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stability {
+    /// Of probes' names: names, data, and dependency class.
+    pub probes: [&'static str; 3],
+    /// Of their arguments: likewise.
+    pub args: [&'static str; 3],
+}
+
+impl Stability {
+    /// What depends on the kernel's or a program's code as it happens to be.
+    pub const PRIVATE: Stability =
+        Stability { probes: ["Private", "Private", "Unknown"], args: ["Private", "Private", "Unknown"] };
+    /// The same probes, with arguments of this sort.
+    pub const fn with_args(args: [&'static str; 3]) -> Stability {
+        Stability { args, ..Stability::PRIVATE }
+    }
+}
+
 /// A source of probes.
 pub trait Provider: Sync {
     /// The name, without a process id.
@@ -68,6 +87,10 @@ pub trait Provider: Sync {
     /// A number for a probe that is the same in every run, from this provider's own range, if it has one; 0 if not.
     fn id(&self, _sys: &System, _probe: &ProbeDesc) -> u32 {
         0
+    }
+    /// What `-lv` says about the stability of its probes.
+    fn stability(&self) -> Stability {
+        Stability::PRIVATE
     }
     /// What someone may want who asks for `pattern` although there is no such probe: another system's name for it, mostly.
     fn hint(&self, _sys: &System, _pattern: &ProbeDesc) -> Option<String> {

@@ -8,7 +8,7 @@ use crate::user::{self, Object, unreadable};
 use crate::{Attachment, Provider};
 use probity_debuginfo::elf::Elf;
 use probity_debuginfo::ldcache::resolve_binary;
-use probity_ir::{ProbeDesc, Signature, TypeTable, glob};
+use probity_ir::{ProbeDesc, Signature, TypeTable, glob, is_glob};
 use probity_kernel::process::Mapping;
 use probity_kernel::{Error, Kind, Prog, System};
 use std::collections::BTreeSet;
@@ -24,11 +24,35 @@ const EXECUTABLE: &str = "a.out";
 /// Libraries that one process can have mapped or need, at most; more is a cycle or hostile.
 const MOST_LIBRARIES: usize = 4096;
 
-/// The process id in a provider's name.
+/// The process id in a provider's full name.
 fn pid_of(provider: &str) -> Option<u32> {
     let digits = provider.strip_prefix("pid")?;
     let number = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
     number.then(|| digits.parse().ok()).flatten()
+}
+
+/// The processes that a pattern for providers means: `pid1234`; `p*d1234`, one process by its number after a glob that fits; or,
+/// if it begins with `pid`, all whose numbers fit (`pid*`, `pid12??`).
+fn pids_of(sys: &System, provider: &str) -> Result<Vec<u32>, Error> {
+    let bad = || {
+        let error = Error::new(Kind::Invalid, format!("{provider:?} is no process id")).tagged("D_PROC_BADPID");
+        error.help("write pid1234 or pid$target")
+    };
+    if !is_glob(provider) {
+        return pid_of(provider).filter(|pid| *pid != 0).map(|pid| vec![pid]).ok_or_else(bad);
+    }
+    if let Some(pid) = numbered(provider) {
+        return Ok(vec![pid]);
+    }
+    let pids = sys.processes()?;
+    Ok(pids.into_iter().filter(|pid| glob(provider, &format!("pid{pid}"))).collect())
+}
+
+/// The process that a glob for providers ends in the number of.
+fn numbered(provider: &str) -> Option<u32> {
+    let digits = provider.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    let pid = provider[digits..].parse().ok().filter(|pid| *pid != 0)?;
+    (digits > 0 && glob(provider, &format!("pid{pid}"))).then_some(pid)
 }
 
 fn required_pid(probe: &ProbeDesc) -> Result<u32, Error> {
@@ -120,12 +144,34 @@ fn matching(all: Vec<Mapped>, module: &str) -> Vec<Object> {
     let named = |by: fn(&str) -> &str| all.iter().any(|mapped| glob(module, by(&mapped.object.module)));
     // `libc` means `libc.so.6`, unless something is really called `libc`.
     let by: fn(&str) -> &str = if named(|base| base) || !named(stem) { |base| base } else { stem };
-    all.into_iter().map(|mapped| mapped.object).filter(|object| glob(module, by(&object.module))).collect()
+    let begins = |base: &str| base.strip_prefix(module).is_some_and(|rest| rest.starts_with('.'));
+    // Nor are `libc.so` and `libfoo-1` names of files, mostly.
+    let prefix = !module.is_empty() && !is_glob(module) && !named(by);
+    let means = |object: &Object| if prefix { begins(&object.module) } else { glob(module, by(&object.module)) };
+    all.into_iter().map(|mapped| mapped.object).filter(means).collect()
 }
 
 /// A library's name up to its `.so`.
 fn stem(base: &str) -> &str {
     base.split_once(".so").map_or(base, |(stem, _)| stem)
+}
+
+fn only_executable(object: &Object) -> Error {
+    let what =
+        format!("addresses of {} are not known before it is loaded: function - is for {EXECUTABLE}", object.module);
+    let error = Error::new(Kind::Invalid, what).tagged("D_PROC_LIB");
+    error.help("uprobe:FILE:-:ADDRESS takes addresses in any file")
+}
+
+/// What is wrong with a description of which nothing was found, if a process's files can tell.
+fn no_function(pattern: &ProbeDesc, objects: &[Object]) -> Option<Error> {
+    let exact = |text: &str| !text.is_empty() && !is_glob(text);
+    let [object] = objects else { return None };
+    if !exact(&pattern.module) || !exact(&pattern.function) {
+        return None;
+    }
+    let what = format!("{} has no function {}", object.module, pattern.function);
+    Some(Error::new(Kind::NotFound, what).tagged("D_PROC_FUNC"))
 }
 
 impl Provider for Pid {
@@ -135,21 +181,42 @@ impl Provider for Pid {
 
     fn serves(&self, provider: &str) -> bool {
         pid_of(provider).is_some()
+            || (is_glob(provider) && (numbered(provider).is_some() || provider.starts_with("pid")))
     }
 
     fn probes(&self, sys: &System, pattern: &ProbeDesc, found: &mut dyn FnMut(ProbeDesc)) -> Result<(), Error> {
-        let pid = required_pid(pattern)?;
+        let pids = pids_of(sys, &pattern.provider)?;
         let mut any = false;
         let mut refused = None;
-        for object in matching(mapped(sys, pid)?, &pattern.module) {
-            let result = user::find(&object, pattern, &mut |function, name| {
-                any = true;
-                found(ProbeDesc::new(&pattern.provider, &object.module, function, name));
-            });
-            // Another file may have what this one cannot serve.
-            if let Err(error) = result {
-                log::info!("{pattern}: {error}");
-                refused.get_or_insert(error);
+        for &pid in &pids {
+            let files = match mapped(sys, pid) {
+                Ok(files) => files,
+                Err(error) if pids.len() == 1 => return Err(error),
+                // One that has ended meanwhile, or a kernel thread.
+                Err(_) => continue,
+            };
+            let provider = format!("{}{pid}", self.name());
+            let executable = files.iter().find(|file| file.executable).map(|file| file.object.module.clone());
+            let objects = matching(files, &pattern.module);
+            for object in &objects {
+                let result = match pattern.function == user::WHOLE_FILE
+                    && object.module != EXECUTABLE
+                    && executable.as_ref() != Some(&object.module)
+                {
+                    true => Err(only_executable(object)),
+                    false => user::find(object, pattern, &mut |function, name| {
+                        any = true;
+                        found(ProbeDesc::new(&provider, &object.module, function, name));
+                    }),
+                };
+                // Another file may have what this one cannot serve.
+                if let Err(error) = result {
+                    log::info!("{pattern}: {error}");
+                    refused.get_or_insert(error);
+                }
+            }
+            if !any && pids.len() == 1 {
+                refused = refused.or_else(|| no_function(pattern, &objects));
             }
         }
         match refused {

@@ -4,7 +4,7 @@
 //! exact in nanoseconds. `tick-N` is a timer of the consumer's, which fires on an idle machine too.
 
 use crate::kinds::{bare, perf_event, raw_tracepoint};
-use crate::{Attachment, Provider, Timer};
+use crate::{Attachment, Provider, Stability, Timer};
 use probity_ir::{Location, ProbeDesc, Selector, Signature, Space, TypeTable, glob, is_glob};
 use probity_kernel::attach::sample;
 use probity_kernel::perf::{Mode, Rate, Source};
@@ -107,6 +107,10 @@ fn asked(probe: &ProbeDesc) -> Result<Asked, Error> {
 impl Provider for Profile {
     fn name(&self) -> &'static str {
         "profile"
+    }
+
+    fn stability(&self) -> Stability {
+        Stability::with_args(["Evolving", "Evolving", "Common"])
     }
 
     fn probes(&self, _sys: &System, pattern: &ProbeDesc, found: &mut dyn FnMut(ProbeDesc)) -> Result<(), Error> {

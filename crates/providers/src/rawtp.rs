@@ -6,7 +6,7 @@
 use crate::kernel_types::kernel_btf;
 use crate::kinds::{bare, ctx_arg, ctx_number, tp_btf};
 use crate::sdt;
-use crate::{Attachment, Provider};
+use crate::{Attachment, Provider, Stability};
 use probity_debuginfo::btf::{Btf, FuncProto};
 use probity_debuginfo::btf_types::BtfKind;
 use probity_ir::{Arg, Location, ProbeDesc, Selector, Signature, Space, TypeTable, glob, is_glob};
@@ -69,6 +69,10 @@ impl Provider for RawTp {
     fn id(&self, sys: &System, probe: &ProbeDesc) -> u32 {
         let id = sdt::event_id(sys, probe).map_or(0, |id| FIRST_ID.saturating_add(id));
         if id < LAST_ID { id } else { 0 }
+    }
+
+    fn stability(&self) -> Stability {
+        Stability::with_args(["Private", "Private", "ISA"])
     }
 
     fn probes(&self, sys: &System, pattern: &ProbeDesc, found: &mut dyn FnMut(ProbeDesc)) -> Result<(), Error> {

@@ -5,7 +5,7 @@
 
 use crate::kernel_types::field_types;
 use crate::kinds::{bare, tracepoint};
-use crate::{Attachment, Provider};
+use crate::{Attachment, Provider, Stability};
 use probity_debuginfo::tracefs_format::{Field, Format, Place, parse};
 use probity_ir::{Arg, Location, ProbeDesc, Selector, Signature, Space, TypeId, TypeKind, TypeTable, glob, is_glob};
 use probity_kernel::attach::perf_tracepoint;
@@ -102,6 +102,10 @@ impl Provider for Sdt {
 
     fn id(&self, sys: &System, probe: &ProbeDesc) -> u32 {
         event_id(sys, probe).map_or(0, |id| FIRST_ID.saturating_add(id))
+    }
+
+    fn stability(&self) -> Stability {
+        Stability::with_args(["Private", "Private", "ISA"])
     }
 
     fn probes(&self, sys: &System, pattern: &ProbeDesc, found: &mut dyn FnMut(ProbeDesc)) -> Result<(), Error> {

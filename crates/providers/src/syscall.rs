@@ -9,7 +9,7 @@ use crate::kernel_types::{SyscallTypes, field_types};
 use crate::kinds::{bare, ctx_arg, ctx_number, raw_tracepoint, tp_btf};
 use crate::sdt::is_signed;
 use crate::syscall_names::{Table, tracefs_name};
-use crate::{Attachment, Provider};
+use crate::{Attachment, Provider, Stability};
 use probity_debuginfo::tracefs_format;
 use probity_ir::{Arg, COMPAT_BASE, Location, ProbeDesc, Selector, Signature, Space, Test, TypeTable, glob, is_glob};
 use probity_kernel::{Error, Kind, Prog, System, attach};
@@ -114,6 +114,10 @@ impl Provider for Syscall {
         Some(format!(
             "{provider}:{MODULE}:{ours}:{name} ({theirs} of the C library or of other systems is {ours} here)"
         ))
+    }
+
+    fn stability(&self) -> Stability {
+        Stability::with_args(["Private", "Private", "ISA"])
     }
 
     fn probes(&self, sys: &System, pattern: &ProbeDesc, found: &mut dyn FnMut(ProbeDesc)) -> Result<(), Error> {

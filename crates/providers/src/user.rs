@@ -32,7 +32,7 @@ pub(crate) enum Place {
 }
 
 /// The function name that stands for the whole file.
-const WHOLE_FILE: &str = "-";
+pub(crate) const WHOLE_FILE: &str = "-";
 
 /// How many of `arg0`, `arg1`, … D has.
 const ARGUMENTS: usize = 10;
@@ -102,7 +102,13 @@ pub(crate) fn find(object: &Object, pattern: &ProbeDesc, found: &mut dyn FnMut(&
     let open_name = pattern.name.is_empty() || is_glob(&pattern.name);
     let place = if open_name { None } else { Place::parse(&pattern.name) };
     if !open_name && place.is_none() {
-        return Ok(());
+        let error = Error::new(Kind::NotFound, format!("{:?} is no place in a function", pattern.name));
+        let error = error.tagged("D_PROC_NAME");
+        return Err(error.help("write entry, return, or the offset of an instruction in hexadecimal"));
+    }
+    if pattern.function == WHOLE_FILE && !matches!(place, Some(Place::Offset(_))) {
+        let error = Error::new(Kind::Invalid, format!("function {WHOLE_FILE} needs the address of an instruction"));
+        return Err(error.tagged("D_PROC_NAME").help("write it in hexadecimal as the probe's name"));
     }
     let elf = open(object)?;
     let unreadable = |error| unreadable(error, &object.path);
@@ -137,8 +143,8 @@ pub(crate) fn find(object: &Object, pattern: &ProbeDesc, found: &mut dyn FnMut(&
         }
         return Ok(());
     }
-    let function = pattern.function.as_str();
-    let Some(func) = elf.function(function).map_err(unreadable)? else { return Ok(()) };
+    let Some((function, func)) = plainest(&elf, &pattern.function).map_err(unreadable)? else { return Ok(()) };
+    let function = function.as_str();
     if func.ifunc {
         let what = format!("{function} in {} has several implementations, chosen when it is loaded", object.module);
         return Err(
@@ -164,16 +170,35 @@ pub(crate) fn find(object: &Object, pattern: &ProbeDesc, found: &mut dyn FnMut(&
     Ok(())
 }
 
+/// How plain a name is for its place, the plainest first.
+fn rank(name: &str, func: &Func) -> (bool, bool, usize, usize, String) {
+    let underscores = name.len() - name.trim_start_matches('_').len();
+    (func.binding == Binding::Local, name.contains('@'), underscores, name.len(), name.to_owned())
+}
+
+/// A function by name, under the plainest of the names that its place has: one place is one probe, however it was asked for.
+fn plainest(elf: &Elf, name: &str) -> Result<Option<(String, Func)>, probity_debuginfo::Error> {
+    let Some(func) = elf.function(name)? else { return Ok(None) };
+    let mut best = (name.to_owned(), func);
+    elf.functions(&mut |other, alias| {
+        let better = alias.offset == func.offset && !alias.ifunc && rank(other, &alias) < rank(&best.0, &best.1);
+        // A name that several functions have would mean others too.
+        if better && alias.binding != Binding::Local {
+            best = (other.to_owned(), alias);
+        }
+    })?;
+    Ok(Some(best))
+}
+
 /// The functions that match, by name; one name of each place, the plainest.
 fn matching(elf: &Elf, pattern: &str) -> Result<BTreeMap<String, Func>, probity_debuginfo::Error> {
-    let rank = |name: &str| (name.contains('@'), name.len() - name.trim_start_matches('_').len(), name.len());
     let mut places: HashMap<u64, (String, Func)> = HashMap::new();
     elf.functions(&mut |name, func| {
         if func.ifunc || !glob(pattern, name) {
             return;
         }
         let place = places.entry(func.offset).or_insert_with(|| (name.to_owned(), func));
-        if (rank(name), name) < (rank(&place.0), place.0.as_str()) {
+        if rank(name, &func) < rank(&place.0, &place.1) {
             *place = (name.to_owned(), func);
         }
     })?;
@@ -201,9 +226,10 @@ fn instruction(elf: &Elf, function: &str, func: &Func, offset: u64) -> Result<()
     }
     if offset >= func.size {
         let what = format!("{function} has {:#x} bytes, so that there is no {function}+{offset:#x}", func.size);
-        return Err(Error::new(Kind::NotFound, what));
+        return Err(Error::new(Kind::NotFound, what).tagged("D_PROC_OFF"));
     }
     let error = Error::new(Kind::Invalid, format!("no instruction starts at {function}+{offset:#x}"));
+    let error = error.tagged("D_PROC_ALIGN");
     Err(match (before, boundaries.get(after)) {
         (Some(before), Some(after)) => error.help(format!("the nearest are {before:x} and {after:x}")),
         _ => error,

@@ -46,10 +46,14 @@ pub fn crossing_providers() -> Vec<String> {
     PROVIDERS.iter().filter(|p| p.crosses()).map(|p| p.name().to_owned()).collect()
 }
 
+/// How far one can rely on a probe's names and arguments.
+pub fn stability_of(probe: &ProbeDesc) -> probity_providers::Stability {
+    provider_of(probe).map_or(probity_providers::Stability::PRIVATE, |provider| provider.stability())
+}
+
 /// Says a provider's or the kernel's error in the compiler's terms.
 fn env_error(error: &Error) -> EnvError {
-    let text = error.to_string();
-    EnvError { tag: None, message: text, help: None }
+    EnvError { tag: error.tag(), message: error.to_string(), help: None }
 }
 
 impl Env for World<'_> {

@@ -17,7 +17,7 @@ mod symbols;
 mod target;
 mod ticks;
 
-pub use env::{World, crossing_providers};
+pub use env::{World, crossing_providers, stability_of};
 pub use live::{Consumer, Outcome, Session, start};
 pub use probity_bpf as bpf;
 pub use probity_compiler as compiler;
@@ -26,7 +26,7 @@ pub use probity_kernel as kernel;
 pub use probity_output as output;
 pub use probity_syntax as syntax;
 pub use symbols::SystemSymbols;
-pub use target::Targets;
+pub use target::{Targets, Until};
 
 use probity_compiler::{Compiled, Input};
 use probity_kernel::System;

@@ -1,9 +1,31 @@
 //! The processes that a question is about: commands started for it (`-c`) and processes it was pointed at (`-p`).
 
+use probity_debuginfo::elf::Elf;
 use probity_kernel::child::{Child, split_words};
 use probity_kernel::process::Process;
 use probity_kernel::{Error, Kind, Poller, System};
 use std::process::ExitStatus;
+
+/// How far a command runs before it is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// Before the dynamic linker has run.
+    Exec,
+    /// Where its libraries are mapped and nothing of its own has run.
+    Entry,
+    /// Where `main` begins; [`Until::Entry`] where its symbols do not tell where that is.
+    Main,
+}
+
+/// The address of `main` in a process, by the symbols of its executable.
+fn main_of(sys: &System, pid: u32) -> Option<u64> {
+    const AT_ENTRY: u64 = 9;
+    let elf = Elf::open(sys.exe_path(pid)).ok()?;
+    let main = elf.function("main").ok().flatten().filter(|main| elf.is_code(main.offset))?;
+    // The entry point is where both the file and the process say, whatever the executable was moved by.
+    let entry = sys.auxv(pid, AT_ENTRY).ok().flatten()?;
+    Some(entry.wrapping_sub(elf.entry()).wrapping_add(main.vaddr))
+}
 
 /// The targets of a session, in the order they were named. Dropping it kills the commands that still run, as DTrace does:
 /// they were started for the question.
@@ -14,16 +36,20 @@ pub struct Targets {
 }
 
 impl Targets {
-    /// Starts a command and holds it where its libraries are mapped and nothing of its own has run; or, if `early`, before the
-    /// dynamic linker has run.
-    pub fn spawn(&mut self, sys: &System, command: &str, early: bool) -> Result<u32, Error> {
+    /// Starts a command and holds it at a point of its start.
+    pub fn spawn(&mut self, sys: &System, command: &str, until: Until) -> Result<u32, Error> {
         let words = split_words(command)?;
         if words.is_empty() {
             return Err(Error::new(Kind::Invalid, "the command is empty"));
         }
         let mut child = Child::spawn(&words)?;
-        if !early {
+        if until != Until::Exec {
             child.run_to_entry(sys)?;
+        }
+        if until == Until::Main
+            && let Some(main) = main_of(sys, child.pid())
+        {
+            child.run_to(sys, main)?;
         }
         let pid = child.pid();
         self.children.push((child, None));
