@@ -102,6 +102,8 @@ pub enum Drop {
     /// A firing whose program could not run, because the kernel was running it on that CPU already; counted by the kernel for
     /// each program, not in the drops map.
     Missed = 9,
+    /// A fault of ERROR's own clauses, for which ERROR is not fired again; counted by the consumer.
+    ErrorFault = 10,
 }
 
 impl Drop {

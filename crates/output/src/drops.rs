@@ -11,7 +11,8 @@ pub fn drop_tag(cause: Drop) -> &'static str {
         Drop::Aggregation => "DTRACEDROP_AGGREGATION",
         Drop::Dynamic | Drop::Thread => "DTRACEDROP_DYNAMIC",
         Drop::Scratch => "DTRACEDROP_SCRATCH",
-        Drop::Fault => "DTRACEDROP_DBLERROR",
+        Drop::Fault => "DTRACEDROP_FAULT",
+        Drop::ErrorFault => "DTRACEDROP_DBLERROR",
         Drop::Speculation => "DTRACEDROP_SPEC",
         Drop::NoSpeculation => "DTRACEDROP_SPECUNAVAIL",
         Drop::Missed => "DTRACEDROP_MISSED",
@@ -28,6 +29,7 @@ pub fn drop_name(cause: Drop) -> &'static str {
         Drop::Thread => "thread",
         Drop::Scratch => "scratch",
         Drop::Fault => "fault",
+        Drop::ErrorFault => "error-fault",
         Drop::Speculation => "speculation",
         Drop::NoSpeculation => "no-speculation",
         Drop::Missed => "missed",
@@ -45,12 +47,17 @@ pub fn drop_text(drops: &DropCount, style: &Style) -> String {
         Drop::Thread => "thread-local variable drop",
         Drop::Scratch => "scratch space drop",
         Drop::Fault => "fault report drop",
+        Drop::ErrorFault => "error",
         Drop::Speculation => "speculative drop",
         Drop::NoSpeculation => "failed speculation",
         Drop::Missed => "missed firing",
     };
     let plural = if drops.count == 1 { "" } else { "s" };
-    let why = if drops.cause == Drop::NoSpeculation { " (no speculative buffer available)" } else { "" };
+    let why = match drops.cause {
+        Drop::NoSpeculation => " (no speculative buffer available)",
+        Drop::ErrorFault => " in ERROR probe enabling",
+        _ => "",
+    };
     // DTrace counts variables for all CPUs together and does not say where.
     let with_cpu = !style.dropin || matches!(drops.cause, Drop::Data | Drop::Control | Drop::Aggregation);
     let place = match drops.cpu {
@@ -71,6 +78,7 @@ pub fn drop_note(cause: Drop) -> &'static str {
         Drop::Dynamic => "the associative arrays are full: raise -x dynvarsize, or set elements to zero when done",
         Drop::Thread => "no room for a thread-local variable: raise -x dynvarsize, or set variables to zero when done",
         Drop::Scratch => "too many probes were interrupted by others on one CPU: their firings did nothing",
+        Drop::ErrorFault => "a clause of ERROR went wrong itself; ERROR is not fired for that: correct the clause",
         Drop::Fault => "more faults came than could be reported: correct the ones that were",
         Drop::Speculation => "a speculation is full: raise -x specsize, or record less in it",
         Drop::NoSpeculation => "all speculations are in use: raise -x nspec, or commit and discard them sooner",
@@ -109,8 +117,8 @@ fn fault_detail(fault: &Fault) -> String {
 }
 
 /// One line without its end:
-/// `dtrace: error on enabled probe ID 1 (ID 2: dtrace:::BEGIN): invalid address (0x0) in action #1`.
-/// Our own form adds the line of the source.
+/// `dtrace: error in dt_clause_0 for probe ID 1 (dtrace:::BEGIN): invalid address (0x0) in action #1`.
+/// Our own form has the number of the enabling and the line of the source.
 pub fn fault_text(program: &Program, fault: &Fault, style: &Style) -> String {
     let (id, desc) = match fault.probe.get(program) {
         Some(probe) => (probe.id, probe.desc.to_string()),
@@ -125,11 +133,12 @@ pub fn fault_text(program: &Program, fault: &Fault, style: &Style) -> String {
         n if n > 0 && !style.dropin => format!(" at line {n}"),
         _ => String::new(),
     };
-    format!(
-        "{}: error on enabled probe ID {} (ID {id}: {desc}): {}{}{action}{line}",
-        style.prefix,
-        probity_ir::epid(program, fault.probe.unit, fault.clause, fault.probe.index),
-        fault_name(fault.code),
-        fault_detail(fault),
-    )
+    let place = match style.dropin {
+        true => format!("in dt_clause_{} for probe ID {id} ({desc})", fault.clause.0),
+        false => {
+            let enabling = probity_ir::epid(program, fault.probe.unit, fault.clause, fault.probe.index);
+            format!("on enabled probe ID {enabling} (ID {id}: {desc})")
+        }
+    };
+    format!("{}: error {place}: {}{}{action}{line}", style.prefix, fault_name(fault.code), fault_detail(fault),)
 }

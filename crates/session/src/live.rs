@@ -326,9 +326,15 @@ impl Session<'_> {
             }
             again = fault.is_some();
             for fault in fault.iter() {
-                let epid = u64::from(probity_ir::epid(cx.program, fault.probe.unit, fault.clause, fault.probe.index));
-                let args =
-                    [0, epid, u64::from(fault.action), u64::from(fault.line), u64::from(fault.code), fault.value];
+                if compiled.program.units[fault.probe.unit.0 as usize].phase == Phase::Always {
+                    let drops = DropCount { cause: Cause::ErrorFault, cpu: None, count: 1 };
+                    consumer.event(&cx, &Event::Drops(drops), &mut aggs.values)?;
+                    continue;
+                }
+                // As DTrace 2: probe, clause, place, fault, illegal value. The place is a line of the source here.
+                let id = fault.probe.get(cx.program).map_or(0, |p| p.id);
+                let (clause, line) = (u64::from(fault.clause.0), u64::from(fault.line));
+                let args = [0, u64::from(id), clause, line, u64::from(fault.code), fault.value];
                 errors.iter().try_for_each(|prog| prog.test_run(&args, None).map(drop))?;
             }
         }

@@ -326,6 +326,8 @@ impl Checker<'_> {
     pub(super) fn constant(&self, e: &TExpr) -> Option<i64> {
         match &e.kind {
             TKind::Int(v) => Some(*v),
+            // A member of NULL, whose base stays visible for the fault's sake.
+            TKind::Bin(BinOp::Add, a, b) if matches!(a.kind, TKind::Int(0)) => self.constant(b),
             _ => None,
         }
     }

@@ -143,7 +143,7 @@ impl Checker<'_> {
         }
         let ty = addr.ty;
         match addr.kind {
-            TKind::Int(v) => TExpr::int(v.wrapping_add(by), ty, span),
+            TKind::Int(v) if v != 0 => TExpr::int(v.wrapping_add(by), ty, span),
             TKind::Bin(BinOp::Add, a, b) if matches!(b.kind, TKind::Int(_)) => {
                 let TKind::Int(v) = b.kind else { return *b };
                 let sum = TExpr::int(v.wrapping_add(by), long, span);

@@ -213,6 +213,7 @@ pub fn check(
         speculates: false,
         cx: Cx::default(),
     };
+    c.frame_options();
     let mut clauses = Vec::new();
     let mut next = bound.clauses.iter().peekable();
     for (at, item) in program.items.iter().enumerate() {

@@ -94,6 +94,26 @@ impl Checker<'_> {
         self.options.maxframes.map_or(kernel, |n| u32::try_from(n).unwrap_or(u32::MAX).clamp(1, kernel))
     }
 
+    /// Says that an option asks for more frames than the kernel can walk.
+    pub(super) fn frame_options(&mut self) {
+        let (o, usual) = (&self.options, crate::options::Options::default());
+        let set = |name, n: Option<u64>| n.map(|n| (name, n));
+        let asked = [
+            set("maxframes", o.maxframes),
+            set("jstackframes", o.jstackframes),
+            set("stackframes", Some(o.stackframes).filter(|&n| n != usual.stackframes)),
+            set("ustackframes", Some(o.ustackframes).filter(|&n| n != usual.ustackframes)),
+        ];
+        for (name, n) in asked.into_iter().flatten() {
+            let most = u64::from(self.env.max_stack());
+            if n > most {
+                let message = format!("the option {name} asks for {n} frames: this kernel walks at most {most}");
+                let d = Diagnostic::error(tags::D_UNKNOWN, None, message);
+                let _: Res<()> = self.report(d.help("raise the limit with `sysctl kernel.perf_event_max_stack=…`"));
+            }
+        }
+    }
+
     /// `stackdepth`, `ustackdepth`
     pub(super) fn stack_depth(&mut self, user: bool, span: Span) -> TExpr {
         let frames = self.max_frames();
@@ -164,9 +184,6 @@ impl Checker<'_> {
         let (ty, at) = (value.ty, value.span);
         let value = if self.class(ty) == Class::String { None } else { self.scalar(value) };
         let Some(value) = value else { return self.bad_arg(func.name, 0, "an address", ty, at) };
-        if what.is_user() {
-            self.needs_process(Space::User, span)?;
-        }
         let ty = self.symbol_type();
         Ok(TExpr { kind: TKind::Symbol(what, Box::new(value)), ty, span })
     }
@@ -184,7 +201,10 @@ impl Checker<'_> {
         let key = self.expr(key)?;
         let number = self.constant(&key).filter(|_| self.is_int(&key));
         let Some(n) = number else {
-            let d = Diagnostic::error(tags::D_PROTO_ARG, key.span, "the index of uregs[] must be an integer constant");
+            let shown = self.name(key.ty);
+            let d = Diagnostic::error(tags::D_PROTO_ARG, key.span, "the index of uregs[] must be an integer constant")
+                .fact("prototype", "integer constant")
+                .fact("argument", shown);
             return self.report(d.help("the registers have names, such as `uregs[R_PC]` and `uregs[R_SP]`"));
         };
         let ty = self.named_int("uint64_t");

@@ -378,7 +378,9 @@ impl ClauseLower<'_> {
             let base = Box::new(Location::CurrentTask);
             return self.add(Expr::Loc(Location::Btf { base, offset, size, signed }));
         }
-        let addr = self.expr(addr);
+        // What is wrong with a member of NULL is NULL.
+        let null = matches!(&addr.kind, TKind::Bin(BinOp::Add, a, _) if matches!(a.kind, TKind::Int(0)));
+        let addr = if null { self.constant(0) } else { self.expr(addr) };
         self.add(Expr::Load { addr, size, signed, space })
     }
 

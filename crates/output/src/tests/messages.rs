@@ -27,8 +27,9 @@ fn faults_in_words() {
         let mut w = World::new();
         let records = [(FAULT, 1, 1, fault_bytes(code, action, value))];
         let (out, err) = w.run(Style { quiet: true, ..Style::dtrace() }, &records);
-        let head = "error on enabled probe ID 8 (ID 40: syscall:vmlinux:read:entry): ";
+        let head = "error in dt_clause_1 for probe ID 40 (syscall:vmlinux:read:entry): ";
         assert_eq!((out.as_str(), err), ("\n", format!("dtrace: {head}{want}\n")));
+        let head = "error on enabled probe ID 8 (ID 40: syscall:vmlinux:read:entry): ";
         let (_, err) = w.run(Style::default(), &records);
         let predicate = if action == 0 { " in predicate" } else { "" };
         assert_eq!(err, format!("probity: {head}{want}{predicate} at line 12\n"));
