@@ -171,12 +171,13 @@ fn flags(args: &mut Args, argv: impl Iterator<Item = OsString>) -> Result<(), St
             Flag::Short('v') => args.verbose = true,
             Flag::Short('V') => args.version = true,
             Flag::Short('C') => args.cpp = true,
+            Flag::Short('L') => args.options.push(("libdir".into(), Some(text()?))),
             Flag::Short('H') => args.cpp_flags.push("-H".into()),
             Flag::Short(c @ ('D' | 'U' | 'I')) => {
                 let value = text()?;
                 args.cpp_flags.push(format!("-{c}{value}"));
             }
-            Flag::Short(c @ ('G' | 'h' | 'A' | 'a' | 'L' | 'X' | 'B' | 'W')) => {
+            Flag::Short(c @ ('G' | 'h' | 'A' | 'a' | 'X' | 'B' | 'W')) => {
                 return Err(format!("-{c} is not supported by this version"));
             }
             Flag::Long(name) if name == "format" && args.face == Face::Probity => {

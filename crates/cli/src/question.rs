@@ -53,7 +53,26 @@ pub fn build(args: &Args, sys: &System, targets: &mut Targets) -> Result<Input> 
         sid: ids.sid.into(),
         default_args: options.defaultargs,
     };
-    Ok(Input { sources, macros, options })
+    let libraries = if options.nolibs { Vec::new() } else { libraries(&options.libdirs) };
+    Ok(Input { sources, macros, options, libraries })
+}
+
+/// The D libraries in some directories: what ends in `.d`, by name. A directory that is not there has none.
+fn libraries(dirs: &[String]) -> Vec<Source> {
+    let mut libraries = Vec::new();
+    for dir in dirs {
+        let Ok(entries) = std::fs::read_dir(dir) else { continue };
+        let mut paths: Vec<_> = entries.flatten().map(|e| e.path()).collect();
+        paths.retain(|p| p.extension().is_some_and(|e| e == "d") && p.is_file());
+        paths.sort();
+        for path in paths {
+            if let Ok(bytes) = std::fs::read(&path) {
+                let text = String::from_utf8_lossy(&bytes).into_owned();
+                libraries.push(Source { origin: Origin::Library(path.to_string_lossy().into_owned()), text });
+            }
+        }
+    }
+    libraries
 }
 
 fn source(args: &Args, kind: SourceKind, text: &str, options: &Options) -> Result<Source> {

@@ -35,4 +35,12 @@ pub trait Env {
     }
     /// Number of possible CPUs.
     fn ncpu(&self) -> u32;
+    /// Whether the kernel has a module, be it built in.
+    fn has_module(&self, name: &str) -> bool {
+        name == "vmlinux"
+    }
+    /// The package and the memory node of each possible CPU, by its number.
+    fn cpu_places(&self) -> Vec<(u32, u32)> {
+        Vec::new()
+    }
 }

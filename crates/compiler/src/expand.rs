@@ -2,13 +2,13 @@
 //! Leaves macro replacement to the lexer, which knows where a macro may stand.
 
 use crate::env::Env;
+use crate::library;
 use crate::options::{OptionError, Options};
-use probity_ir::{ProbeDesc, TypeTable};
+use probity_ir::TypeTable;
 use probity_syntax::ast::{self, Item, Pragma, PragmaKind};
 use probity_syntax::macros::Macros;
 use probity_syntax::parse::{ParseOptions, SpecKind, parse_clause_flag};
 use probity_syntax::{Diagnostic, Origin, SourceId, Sources, Span, tags};
-use std::collections::HashSet;
 
 /// One source text of a run, in the order of the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub struct Input {
     pub macros: Macros,
     /// Options of the command line; pragmas come after them.
     pub options: Options,
+    /// The texts of the libraries in `-L` directories, in order.
+    pub libraries: Vec<Source>,
 }
 
 /// The program as one list of items.
@@ -39,6 +41,8 @@ pub struct Expanded {
     pub options: Options,
     /// Clauses, declarations and so on, in order.
     pub items: Vec<Item>,
+    /// What the libraries declare.
+    pub libraries: Vec<Item>,
 }
 
 /// Parses all texts and carries out their pragmas.
@@ -46,8 +50,13 @@ pub fn expand(input: &Input, env: &dyn Env, diags: &mut Vec<Diagnostic>) -> Expa
     let mut out = Expanded { options: input.options.clone(), ..Expanded::default() };
     let mut used = Vec::new();
     let mut failed = false;
-    for source in &input.sources {
-        let id = out.sources.add(source.origin.clone(), source.text.clone());
+    // The program's texts have the first numbers, with or without libraries.
+    let ids: Vec<SourceId> = input.sources.iter().map(|s| out.sources.add(s.origin.clone(), s.text.clone())).collect();
+    if !input.options.nolibs {
+        out.libraries = library::extra(&input.libraries, &mut out.sources, env, diags);
+        failed = diags.iter().any(Diagnostic::is_error);
+    }
+    for id in ids {
         let mut macros = input.macros.clone();
         macros.default_args |= out.options.defaultargs;
         let (mut parsed, mut found) = parse(&out, id, &macros, env);
@@ -90,18 +99,15 @@ const KERNEL_WORDS: &[&str] =
 
 fn parse(out: &Expanded, id: SourceId, macros: &Macros, env: &dyn Env) -> (ast::Program, Vec<Diagnostic>) {
     let Some(source) = out.sources.get(id) else { return (ast::Program::default(), Vec::new()) };
-    let mut earlier = HashSet::new();
-    for item in &out.items {
-        let Item::Declaration(decl) = item else { continue };
-        if matches!(decl.specs.storage, Some((ast::Storage::Typedef, _))) {
-            earlier.extend(decl.declarators.iter().filter_map(|d| d.name.as_ref()).map(|n| n.text.clone()));
-        }
-    }
+    let mut earlier = library::typedefs(&out.items);
+    earlier.extend(library::typedefs(&out.libraries));
     // The kernel's types are asked for only where a name looks like one of a type: reading them all costs time.
     let typedefs = |name: &str| {
         let (scope, plain) = name.rsplit_once('`').unwrap_or(("", name));
         let likely = !scope.is_empty() || plain.ends_with("_t") || KERNEL_WORDS.contains(&plain);
-        earlier.contains(name) || likely && env.kernel_type(scope, "", plain, &mut TypeTable::default()).is_some()
+        earlier.contains(name)
+            || plain.ends_with("_t") && scope.is_empty() && library::defines(plain)
+            || likely && env.kernel_type(scope, "", plain, &mut TypeTable::default()).is_some()
     };
     let options = ParseOptions { typedefs: &typedefs, macros: macros.clone(), keep_macros: false };
     let kind = match source.origin {
@@ -166,15 +172,12 @@ fn apply(pragma: &Pragma, options: &mut Options, env: &dyn Env, diags: &mut Vec<
         PragmaKind::DependsOn { class, name } => {
             let (ok, why) = match class.text.as_str() {
                 "provider" => {
-                    let mut any = false;
-                    let desc = ProbeDesc::new(&name.text, "", "", "");
-                    let asked = env.probes(&desc, &mut |_| any = true);
-                    (asked.is_ok() && any, format!("provider `{}` has no probes here", name.text))
+                    (library::depends_met(class, name, env), format!("provider `{}` has no probes here", name.text))
                 }
-                "module" => (true, String::new()),
+                "module" => (library::depends_met(class, name, env), format!("there is no module `{}`", name.text)),
                 _ => (
                     false,
-                    format!("library `{}` cannot be loaded: D libraries are not supported by this version", name.text),
+                    "a program cannot depend on a library: the libraries that it needs are read anyway".to_string(),
                 ),
             };
             if !ok {

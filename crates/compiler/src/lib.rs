@@ -15,6 +15,7 @@ pub mod expand;
 mod fold;
 pub mod format;
 mod layout;
+pub mod library;
 pub mod lower;
 pub mod options;
 mod peephole;
@@ -87,9 +88,16 @@ pub struct Front {
 /// Runs the passes up to the program in IR.
 pub fn check_only(input: &Input, env: &dyn Env) -> (Front, Vec<Diagnostic>) {
     let mut diags = Vec::new();
-    let expanded = expand::expand(input, env, &mut diags);
+    let mut expanded = expand::expand(input, env, &mut diags);
     let mut types = TypeTable::default();
     let bound = bind::bind(&expanded, env, &mut types, &mut diags);
+    if !expanded.options.nolibs {
+        let texts = input.sources.iter().chain(&input.libraries).map(|s| s.text.as_str());
+        // What the probes' arguments are translated to is a library's.
+        let args = bound.probes.iter().flat_map(|p| &p.signature.args).map(|a| a.translated.as_str());
+        let items = library::shipped(texts.chain(args), &mut expanded.sources, env, &mut diags);
+        expanded.libraries.splice(0..0, items);
+    }
     let checked = check::check(&expanded, &bound, env, types, &mut diags);
     let failed = diags.iter().any(Diagnostic::is_error);
     let (program, types) = match checked {

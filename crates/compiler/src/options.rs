@@ -29,7 +29,9 @@ pub struct Options {
     pub flowindent: bool,
     pub jstackframes: Option<u64>,
     pub jstackstrsize: u64,
+    pub libdirs: Vec<String>,
     pub maxframes: Option<u64>,
+    pub nolibs: bool,
     pub noresolve: bool,
     pub nspec: u64,
     pub printsize: u64,
@@ -75,6 +77,8 @@ impl Default for Options {
             flowindent: false,
             jstackframes: None,
             jstackstrsize: 512,
+            libdirs: Vec::new(),
+            nolibs: false,
             maxframes: None,
             noresolve: false,
             nspec: 1,
@@ -116,6 +120,8 @@ pub enum Slot {
     Word(fn(&mut Options) -> &mut String, &'static [&'static str]),
     /// A preprocessor flag, kept with this in front.
     Cpp(&'static str),
+    /// A directory of D libraries.
+    Library,
     /// Accepted with any value, for scripts that set it.
     Ignored,
     /// Accepted with one of these values, for scripts that set it.
@@ -200,14 +206,14 @@ pub static OPTIONS: &[OptionDoc] = &[
     opt("late", Slot::IgnoredWord(&["dynamic", "static"]), "", NOT_NEEDED),
     opt("lazyload", Slot::Ignored, "", NOT_NEEDED),
     opt("ldpath", Slot::Ignored, "", NOT_NEEDED),
-    opt("libdir", Slot::Ignored, "", "accepted for DTrace's scripts; libraries are not read by this version"),
+    opt("libdir", Slot::Library, "", "a directory of D libraries to be read besides the built-in ones (-L)"),
     opt("linkmode", Slot::IgnoredWord(&["kernel", "primary", "dynamic", "static"]), "kernel", NOT_NEEDED),
     opt("linknommap", Slot::Ignored, "", NOT_NEEDED),
     opt("linktype", Slot::IgnoredWord(&["elf", "dof"]), "", NOT_NEEDED),
     opt("lockmem", Slot::Ignored, "", NOT_NEEDED),
     opt("maxframes", Slot::Limit(|o| &mut o.maxframes), "", "most frames of a stack; kernel.perf_event_max_stack where it is not set"),
     opt("modpath", Slot::Ignored, "", NOT_NEEDED),
-    opt("nolibs", Slot::Ignored, "", NOT_NEEDED),
+    opt("nolibs", Slot::Flag(|o| &mut o.nolibs), "off", "use no D library"),
     opt("noresolve", Slot::Flag(|o| &mut o.noresolve), "off", "print user addresses as `file:0xoffset`, not as symbols"),
     opt("nspec", Slot::Number(|o| &mut o.nspec), "1", "number of speculations at a time"),
     opt("nusdtprobes", Slot::Ignored, "", NOT_NEEDED),
@@ -307,6 +313,7 @@ impl Options {
                 let text = value.unwrap_or("");
                 self.cppargs.push(format!("{flag}{text}"));
             }
+            Slot::Library => self.libdirs.push(value.unwrap_or("").to_string()),
             Slot::Ignored => {}
             Slot::IgnoredWord(words) => {
                 if !words.contains(&value.unwrap_or("")) {

@@ -124,6 +124,28 @@ impl Env for World<'_> {
         text.trim().parse().ok().filter(|&n| n > 0).unwrap_or(127)
     }
 
+    fn has_module(&self, name: &str) -> bool {
+        name == "vmlinux" || !name.contains('/') && self.sys.path("sys/module").join(name.replace('-', "_")).is_dir()
+    }
+
+    fn cpu_places(&self) -> Vec<(u32, u32)> {
+        let mut places = vec![(0, 0); self.ncpu() as usize];
+        for (cpu, place) in places.iter_mut().enumerate() {
+            let package = self.sys.read(&format!("sys/devices/system/cpu/cpu{cpu}/topology/physical_package_id"));
+            // -1 where the machine does not say.
+            place.0 = package.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+        }
+        let list = |path: &str| self.sys.read(path).ok().and_then(|text| probity_kernel::cpu::parse_list(&text));
+        for node in list("sys/devices/system/node/online").unwrap_or_default() {
+            for cpu in list(&format!("sys/devices/system/node/node{node}/cpulist")).unwrap_or_default() {
+                if let Some(place) = places.get_mut(cpu as usize) {
+                    place.1 = node;
+                }
+            }
+        }
+        places
+    }
+
     fn ncpu(&self) -> u32 {
         // Maps are laid out by number, so the highest possible CPU decides, not how many there are.
         self.sys.possible_cpus().ok().and_then(|c| c.iter().max().copied()).map_or(1, |m| m + 1)

@@ -14,6 +14,9 @@ impl Checker<'_> {
         if let Some(row) = super::sub::find(&name.text) {
             return self.sub_call(row, args, span);
         }
+        if let Some(value) = self.library_call(name, args, span) {
+            return value;
+        }
         let Some(func) = function(&name.text) else { return self.no_function(name) };
         match func.kind {
             FuncKind::Subroutine => {

@@ -44,7 +44,8 @@ impl<'a> Checker<'a> {
 
     fn typedef(&mut self, base: TypeId, declarator: &ast::Declarator, name: &ast::Name) -> Res<()> {
         let to = self.derive(base, &declarator.derivations, declarator.span)?;
-        if let Some(&known) = self.typedefs.get(&name.text) {
+        let ours = self.library_types.remove(&name.text);
+        if let Some(&known) = self.typedefs.get(&name.text).filter(|_| !ours) {
             if !self.same_type(known, to) {
                 return self.err(
                     tags::D_DECL_IDRED,
@@ -103,7 +104,7 @@ impl<'a> Checker<'a> {
             Some(Entity::Poison) => return Ok(()),
             None => {
                 if scope == Scope::Global
-                    && (self.inlines.contains_key(&name.text)
+                    && (self.inlines.get(&name.text).is_some_and(|i| !self.of_library(i.span))
                         || self.enumerators.contains_key(&name.text)
                         || super::names::VARIABLES.contains(&name.text.as_str()))
                 {

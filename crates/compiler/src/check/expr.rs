@@ -170,9 +170,7 @@ impl<'a> Checker<'a> {
             let ty = self.types.pointer(void, Space::Kernel);
             return Ok(TExpr::int(0, ty, span));
         }
-        if let Some((_, value)) =
-            super::names::CONSTANTS.iter().chain(super::stack::REGISTER_NAMES).find(|c| c.0 == name)
-        {
+        if let Some((_, value)) = super::stack::REGISTER_NAMES.iter().find(|c| c.0 == name) {
             let int = self.basic.int;
             return Ok(TExpr::int(*value, int, span));
         }

@@ -11,6 +11,7 @@ mod decl;
 mod expr;
 mod float;
 mod inline;
+mod library;
 mod member;
 mod names;
 mod ops;
@@ -135,6 +136,8 @@ struct Checker<'a> {
     basic: Basic,
     diags: Vec<Diagnostic>,
     typedefs: HashMap<String, TypeId>,
+    /// Those of them that libraries define: a program may define them anew.
+    library_types: HashSet<String>,
     tags: HashMap<(&'static str, String), TypeId>,
     enumerators: HashMap<String, (i64, TypeId)>,
     inlines: HashMap<String, &'a ast::Inline>,
@@ -190,6 +193,7 @@ pub fn check(
         basic,
         diags: Vec::new(),
         typedefs: HashMap::new(),
+        library_types: HashSet::new(),
         tags: HashMap::new(),
         enumerators: HashMap::new(),
         inlines: HashMap::new(),
@@ -214,6 +218,9 @@ pub fn check(
         cx: Cx::default(),
     };
     c.frame_options();
+    for item in &program.libraries {
+        c.library_item(item);
+    }
     let mut clauses = Vec::new();
     let mut next = bound.clauses.iter().peekable();
     for (at, item) in program.items.iter().enumerate() {
@@ -415,7 +422,8 @@ impl<'a> Checker<'a> {
 
     /// Reports reads of user memory in clauses that run in the tracer.
     fn needs_process(&mut self, space: Space, span: Span) -> Res<()> {
-        if space == Space::User && self.runs_in_tracer() {
+        // A library reads a process's memory only where it has seen that it is the one that runs.
+        if space == Space::User && self.runs_in_tracer() && !self.of_library(span) {
             let d = Diagnostic::error(
                 tags::D_PROC_NODEV,
                 span,

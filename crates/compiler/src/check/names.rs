@@ -88,8 +88,7 @@ const MISSING: &[&str] = &[
 /// Built-in variables that DTrace or its relatives have and this version has not.
 #[rustfmt::skip]
 const MISSING_VARS: &[&str] = &[
-    "chip", "curcpu", "curlwpsinfo", "curpsinfo", "cwd", "execargs", "fds", "ipl", "lgrp", "pset", "root",
-    "vtimestamp", "zonename",
+    "ipl", "vtimestamp", "zonename",
 ];
 
 /// The built-in variables of this version, for suggestions.
@@ -115,25 +114,6 @@ pub(super) const INT_TYPES: &[(&str, u8, bool)] = &[
     ("ipaddr_t", 4, false), ("in_addr_t", 4, false),
     ("u8", 1, false), ("u16", 2, false), ("u32", 4, false), ("u64", 8, false),
     ("s8", 1, true), ("s16", 2, true), ("s32", 4, true), ("s64", 8, true),
-];
-
-/// Constants that DTrace's libraries define: error numbers (Linux's, equal on x86-64 and arm64) and faults.
-#[rustfmt::skip]
-pub(super) const CONSTANTS: &[(&str, i64)] = &[
-    ("EPERM", 1), ("ENOENT", 2), ("ESRCH", 3), ("EINTR", 4), ("EIO", 5), ("ENXIO", 6), ("E2BIG", 7), ("ENOEXEC", 8),
-    ("EBADF", 9), ("ECHILD", 10), ("EAGAIN", 11), ("EWOULDBLOCK", 11), ("ENOMEM", 12), ("EACCES", 13), ("EFAULT", 14),
-    ("ENOTBLK", 15), ("EBUSY", 16), ("EEXIST", 17), ("EXDEV", 18), ("ENODEV", 19), ("ENOTDIR", 20), ("EISDIR", 21),
-    ("EINVAL", 22), ("ENFILE", 23), ("EMFILE", 24), ("ENOTTY", 25), ("ETXTBSY", 26), ("EFBIG", 27), ("ENOSPC", 28),
-    ("ESPIPE", 29), ("EROFS", 30), ("EMLINK", 31), ("EPIPE", 32), ("EDOM", 33), ("ERANGE", 34), ("EDEADLK", 35),
-    ("ENAMETOOLONG", 36), ("ENOLCK", 37), ("ENOSYS", 38), ("ENOTEMPTY", 39), ("ELOOP", 40), ("ENODATA", 61),
-    ("EPROTO", 71), ("EOVERFLOW", 75), ("ENOTSOCK", 88), ("EMSGSIZE", 90), ("EOPNOTSUPP", 95), ("EADDRINUSE", 98),
-    ("EADDRNOTAVAIL", 99), ("ENETUNREACH", 101), ("ECONNABORTED", 103), ("ECONNRESET", 104), ("ENOBUFS", 105),
-    ("EISCONN", 106), ("ENOTCONN", 107), ("ETIMEDOUT", 110), ("ECONNREFUSED", 111), ("EHOSTUNREACH", 113),
-    ("EALREADY", 114), ("EINPROGRESS", 115), ("ECANCELED", 125),
-    ("AF_UNIX", 1), ("AF_INET", 2), ("AF_INET6", 10), ("ARPHRD_ETHER", 1), ("ARPHRD_INFINIBAND", 32),
-    ("DTRACEFLT_UNKNOWN", 0), ("DTRACEFLT_BADADDR", 1), ("DTRACEFLT_BADALIGN", 2), ("DTRACEFLT_ILLOP", 3),
-    ("DTRACEFLT_DIVZERO", 4), ("DTRACEFLT_NOSCRATCH", 5), ("DTRACEFLT_KPRIV", 6), ("DTRACEFLT_UPRIV", 7),
-    ("DTRACEFLT_TUPOFLOW", 8), ("DTRACEFLT_BADSTACK", 9), ("DTRACEFLT_BADSIZE", 10), ("DTRACEFLT_BADINDEX", 11),
 ];
 
 pub(super) fn function(name: &str) -> Option<Func> {
@@ -256,6 +236,9 @@ impl Checker<'_> {
         names.extend(self.globals.keys().map(String::as_str));
         names.extend(self.inlines.keys().map(String::as_str));
         names.extend(self.enumerators.keys().map(String::as_str));
+        for name in crate::library::names().filter(|n| !n.starts_with('_')) {
+            names.push(name);
+        }
         names.sort_unstable();
         let found = near(name, names).map(str::to_string);
         let mut d = Diagnostic::error(tags::D_IDENT_UNDEF, span, format!("`{name}` is not defined"));

@@ -1,0 +1,46 @@
+/* Flags of open(2) that are the same on x86-64 and arm64. */
+
+inline int O_ACCMODE = 3;
+inline int O_RDONLY = 0;
+inline int O_WRONLY = 1;
+inline int O_RDWR = 2;
+inline int O_CREAT = 0100;
+inline int O_EXCL = 0200;
+inline int O_NOCTTY = 0400;
+inline int O_TRUNC = 01000;
+inline int O_APPEND = 02000;
+inline int O_NONBLOCK = 04000;
+inline int O_NDELAY = 04000;
+inline int O_DSYNC = 010000;
+inline int O_ASYNC = 020000;
+inline int O_CLOEXEC = 02000000;
+inline int O_NOATIME = 01000000;
+inline int O_SYNC = 04010000;
+inline int O_FSYNC = 04010000;
+inline int O_RSYNC = 04010000;
+inline int O_PATH = 010000000;
+
+inline int AT_FDCWD = -100;
+inline int FD_CLOEXEC = 1;
+inline int F_DUPFD = 0;
+inline int F_GETFD = 1;
+inline int F_SETFD = 2;
+inline int F_GETFL = 3;
+inline int F_SETFL = 4;
+inline int SEEK_SET = 0;
+inline int SEEK_CUR = 1;
+inline int SEEK_END = 2;
+inline int PROT_READ = 1;
+inline int PROT_WRITE = 2;
+inline int PROT_EXEC = 4;
+inline int MAP_SHARED = 1;
+inline int MAP_PRIVATE = 2;
+inline int MAP_FIXED = 16;
+inline int S_IFMT = 0170000;
+inline int S_IFSOCK = 0140000;
+inline int S_IFLNK = 0120000;
+inline int S_IFREG = 0100000;
+inline int S_IFBLK = 060000;
+inline int S_IFDIR = 040000;
+inline int S_IFCHR = 020000;
+inline int S_IFIFO = 010000;
