@@ -5,7 +5,8 @@
 
 use crate::select::probes::{part_of, present};
 use probity_ir::{
-    BinOp, Builtin, ClauseCode, Expr, ExprId, Location, Program, Space, Stmt, StrOp, Sub, TempId, UnOp, Unit, applies,
+    BinOp, Builtin, ClauseCode, Dest, Expr, ExprId, Location, Place, Program, Space, Stmt, StrOp, Sub, TempId, UnOp,
+    Unit, applies,
 };
 use std::collections::{HashMap, HashSet};
 
@@ -109,7 +110,26 @@ pub fn operands(e: &Expr) -> Vec<ExprId> {
         Expr::ReadStr { addr, max, .. } => std::iter::once(*addr).chain(*max).collect(),
         Expr::ReadBytes { addr, .. } => vec![*addr],
         Expr::Part { of: a, .. } | Expr::UserAddr(a) => vec![*a],
+        Expr::AddrOf(place) => place_key(place).to_vec(),
+        Expr::Bounded { index, .. } => vec![*index],
+        Expr::CharAt { of, index } => vec![*of, *index],
         _ => Vec::new(),
+    }
+}
+
+/// The key of a place that is an element.
+pub fn place_key(place: &Place) -> &[ExprId] {
+    match place {
+        Place::Var(_) => &[],
+        Place::Elem(_, key) => key,
+    }
+}
+
+/// The key of an element that is stored to.
+fn dest_key(to: &Dest) -> &[ExprId] {
+    match to {
+        Dest::Place(place) => place_key(place),
+        Dest::Scratch | Dest::Global => &[],
     }
 }
 
@@ -117,7 +137,8 @@ pub fn operands(e: &Expr) -> Vec<ExprId> {
 pub fn may_fault(exprs: &[Expr], id: ExprId) -> bool {
     let e = &exprs[id.0 as usize];
     let own = match e {
-        Expr::Load { .. } | Expr::ReadStr { .. } | Expr::ReadBytes { .. } => true,
+        Expr::Load { .. } | Expr::ReadStr { .. } | Expr::ReadBytes { .. } | Expr::CharAt { .. } => true,
+        Expr::Bounded { .. } => true,
         Expr::Loc(loc) => loc_may_fault(loc),
         Expr::Sub { sub, .. } => sub.may_be_none() || sub.may_be_illegal(),
         Expr::Stack(stack) => stack.entry.as_ref().is_some_and(loc_may_fault),
@@ -199,6 +220,8 @@ pub fn range(exprs: &[Expr], id: ExprId) -> (i64, i64) {
         Expr::StrCmp(..) | Expr::And(..) | Expr::Or(..) | Expr::Un(UnOp::LogNot, _) => (0, 1),
         Expr::Load { size, signed, .. } => type_range(*size, *signed),
         Expr::Ext { size, signed, .. } => type_range(*size, *signed),
+        Expr::Bounded { len, .. } => (0, i64::from(len.saturating_sub(1))),
+        Expr::CharAt { .. } => type_range(1, true),
         Expr::Cond(_, a, b) => {
             let ((al, ah), (bl, bh)) = (of(*a), of(*b));
             (al.min(bl), ah.max(bh))
@@ -215,6 +238,7 @@ pub fn range(exprs: &[Expr], id: ExprId) -> (i64, i64) {
                 BinOp::Add => wide(al1 + bl1, ah1 + bh1),
                 BinOp::Sub => wide(al1 - bh1, ah1 - bl1),
                 BinOp::Mul if al >= 0 && bl >= 0 => wide(al1 * bl1, ah1 * bh1),
+                BinOp::Shl if al >= 0 && bl == bh && (0..64).contains(&bl) => wide(al1 << bl, ah1 << bl),
                 BinOp::And if bl >= 0 => (0, bh),
                 BinOp::And if al >= 0 => (0, ah),
                 BinOp::RemU if bl > 0 => (0, bh - 1),
@@ -295,6 +319,7 @@ pub fn stmt_exprs(stmt: &Stmt) -> Vec<ExprId> {
         Stmt::SetElem(_, key, e) => key.iter().copied().chain([*e]).collect(),
         Stmt::AddElem { key, by, .. } => key.iter().copied().chain([*by]).collect(),
         Stmt::CopyIn { addr, len, .. } => vec![*addr, *len],
+        Stmt::Store { to, offset, value, .. } => dest_key(to).iter().copied().chain([*offset, *value]).collect(),
         Stmt::Aggregate { key, args, .. } => key.iter().chain(args).copied().collect(),
         Stmt::Emit { values, .. } => values.clone(),
         Stmt::Act { args, .. } => args.clone(),
@@ -376,6 +401,13 @@ impl Folder<'_> {
                 Stmt::CopyIn { dst, addr, len, max, space } => {
                     Stmt::CopyIn { dst: *dst, addr: self.expr(*addr), len: self.expr(*len), max: *max, space: *space }
                 }
+                Stmt::Store { to, offset, value, size } => {
+                    let to = match to {
+                        Dest::Place(place) => Dest::Place(self.place(place)),
+                        other => other.clone(),
+                    };
+                    Stmt::Store { to, offset: self.expr(*offset), value: self.expr(*value), size: *size }
+                }
                 Stmt::Aggregate { agg, key, args } => {
                     Stmt::Aggregate { agg: *agg, key: self.list(key), args: self.list(args) }
                 }
@@ -417,6 +449,13 @@ impl Folder<'_> {
 
     fn list(&mut self, ids: &[ExprId]) -> Vec<ExprId> {
         ids.iter().map(|&id| self.expr(id)).collect()
+    }
+
+    fn place(&mut self, place: &Place) -> Place {
+        match place {
+            Place::Var(v) => Place::Var(*v),
+            Place::Elem(a, key) => Place::Elem(*a, self.list(key)),
+        }
     }
 
     fn add(&mut self, e: Expr) -> ExprId {
@@ -578,6 +617,25 @@ impl Folder<'_> {
                 Expr::Part { of: self.expr(*of), offset: *offset, size: *size, signed: *signed }
             }
             Expr::UserAddr(a) => Expr::UserAddr(self.expr(*a)),
+            Expr::AddrOf(place) => Expr::AddrOf(self.place(place)),
+            Expr::Bounded { index, len } => {
+                let index = self.expr(*index);
+                let (lo, hi) = range(&self.new, index);
+                if lo >= 0 && hi < i64::from(*len) {
+                    return index;
+                }
+                Expr::Bounded { index, len: *len }
+            }
+            Expr::CharAt { of, index } => {
+                let (of, index) = (self.expr(*of), self.expr(*index));
+                match (self.string(of), self.value(index).and_then(|i| usize::try_from(i).ok())) {
+                    (Some(s), Some(i)) if i <= s.len() => {
+                        let byte = s.get(i).copied().unwrap_or(0);
+                        Expr::Const(i64::from(byte as i8))
+                    }
+                    _ => Expr::CharAt { of, index },
+                }
+            }
             other => other.clone(),
         };
         self.add(e)

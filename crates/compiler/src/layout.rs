@@ -62,8 +62,10 @@ pub struct Plan {
     pub thread_map: Option<u32>,
     /// Offset of the thread's serial number in thread storage.
     pub serial: u32,
-    /// Offset in the state map of the last serial number given.
+    /// Offset in the state map of the last serial number given. After it come the global variables.
     pub serial_counter: u32,
+    /// Bytes of the state map's value.
+    pub state_size: u32,
     /// By array.
     pub arrays: Vec<ArrayPlan>,
     /// Number of CPUs rounded up to a power of two, less 1: a CPU number masked with it is itself, provably bounded.
@@ -211,7 +213,9 @@ pub fn plan(program: &Program, options: &CodegenOptions) -> Result<Plan, Codegen
         zeros = zeros.max(padded(array.val));
         arrays.push(ArrayPlan { map, key, thread, val: array.val });
     }
-    zeros = program.vars.iter().map(|v| padded(v.val)).fold(zeros, u32::max);
+    // What is read where a thread has no storage. Global variables are cleared as a whole only by a statement: below.
+    let read = program.vars.iter().filter(|v| v.scope != Scope::Global || v.val == Val::Int);
+    zeros = read.map(|v| padded(v.val)).fold(zeros, u32::max);
 
     // Whatever is cleared by copying zeros needs that many of them.
     let mut copyin = 0;
@@ -220,6 +224,11 @@ pub fn plan(program: &Program, options: &CodegenOptions) -> Result<Plan, Codegen
             if let Stmt::CopyIn { max, .. } = stmt {
                 copyin = options.scratch.next_multiple_of(8).max(8);
                 zeros = zeros.max(max.next_multiple_of(8).min(copyin));
+            }
+            if let Stmt::SetVar(v, e) = stmt
+                && matches!(clause.exprs[e.0 as usize], probity_ir::Expr::Const(_))
+            {
+                zeros = zeros.max(padded(program.vars[v.0 as usize].val));
             }
         });
         let caps = clause.exprs.iter().map(|e| match e {
@@ -245,6 +254,7 @@ pub fn plan(program: &Program, options: &CodegenOptions) -> Result<Plan, Codegen
         thread_map,
         serial,
         serial_counter,
+        state_size,
         arrays,
         cpu_mask: rows - 1,
         scratch_map: None,
@@ -293,6 +303,11 @@ impl Plan {
             at
         });
         at as u32
+    }
+
+    /// The global variables in the state map's value: offset and size.
+    pub fn globals(&self) -> (u32, u32) {
+        (self.serial_counter + 8, self.state_size - self.serial_counter - 8)
     }
 
     /// The ring of fault records.

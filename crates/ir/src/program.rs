@@ -76,7 +76,7 @@ pub enum Scope {
     Clause,
 }
 
-/// A scalar or string variable.
+/// A variable: a scalar, a string, or the bytes of an array or struct.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Var {
     /// Its name, for messages.
@@ -87,8 +87,9 @@ pub struct Var {
     pub val: Val,
 }
 
-/// An associative array. Reading a key that is not there gives zero or an empty string; storing zero or an empty string
-/// by [`Stmt::SetElem`] deletes the key.
+/// An associative array. Reading a key that is not there gives zero, an empty string or zero bytes; storing zero or an empty
+/// string by [`Stmt::SetElem`] deletes the key. Elements that are bytes are deleted by storing the constant 0, not by bytes that
+/// happen to be zero.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Array {
     /// Its name, for messages.
@@ -270,6 +271,26 @@ pub enum Builtin {
     Ucaller,
 }
 
+/// Memory of the program's own that has an address: a variable or element whose kind is [`Val::Bytes`] or [`Val::Str`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// A variable.
+    Var(VarId),
+    /// An array's element.
+    Elem(ArrayId, Vec<ExprId>),
+}
+
+/// Where a [`Stmt::Store`] writes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Dest {
+    /// To a place, at an offset from its start. An element is made, zero, if it is absent.
+    Place(Place),
+    /// To the clause's scratch memory: the offset is a [`Space::Scratch`] pointer.
+    Scratch,
+    /// To a global variable that an address points into: the offset is a kernel address.
+    Global,
+}
+
 /// An expression.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Expr {
@@ -384,6 +405,25 @@ pub enum Expr {
     },
     /// An address of the current process, for the consumer to name: 16 bytes, the process id and the address, each 64 bits.
     UserAddr(ExprId),
+    /// The kernel address of a place, to read from by [`Expr::Load`], [`Expr::ReadStr`] and [`Expr::ReadBytes`]; an integer. An
+    /// element that is absent, and a thread's variable where the thread has none, are at an address of zeros. Only that of a
+    /// global variable means anything after the statement.
+    AddrOf(Place),
+    /// An index that, unsigned, is below `len`; faults otherwise ([`Fault::BadIndex`](crate::Fault), the value is the index).
+    Bounded {
+        /// The index.
+        index: ExprId,
+        /// Elements of what is indexed.
+        len: u32,
+    },
+    /// The byte at an index of a string, as a signed integer; 0 at its end. Faults beyond that
+    /// ([`Fault::BadAddress`](crate::Fault), the value is the index).
+    CharAt {
+        /// The string.
+        of: ExprId,
+        /// The index, unsigned.
+        index: ExprId,
+    },
 }
 
 /// What a program does in the kernel besides computing and recording.
@@ -413,7 +453,7 @@ pub enum KernelAct {
 pub enum Stmt {
     /// Sets a temporary.
     SetTemp(TempId, ExprId),
-    /// Sets a variable.
+    /// Sets a variable. One that is bytes can be set to bytes as long, or to the constant 0: all zeros.
     SetVar(VarId, ExprId),
     /// Adds to an integer variable atomically, wrapping, and keeps the low `size` bytes when it is read as a narrower type.
     /// `old` gets the value before.
@@ -452,6 +492,19 @@ pub enum Stmt {
         max: u32,
         /// Whose memory.
         space: Space,
+    },
+    /// Writes `size` bytes: of an integer (1, 2, 4 or 8, its low ones), of bytes, or of a string, cut to `size - 1` bytes, with
+    /// zeros after it. Faults when they are not all inside ([`Fault::BadAddress`](crate::Fault), the value is the offset).
+    /// The key of an element comes first, then the offset, then the value.
+    Store {
+        /// Where to.
+        to: Dest,
+        /// At which byte there, unsigned.
+        offset: ExprId,
+        /// What.
+        value: ExprId,
+        /// How many bytes.
+        size: u32,
     },
     /// Updates an aggregation. `args` are the value (none for `count`) and the weight, if any.
     Aggregate {

@@ -291,6 +291,14 @@ impl Checker<'_> {
                     Class::Int(..) if matches!(e.kind, TKind::Int(_)) => Some(self.convert(e, ty)),
                     Class::Pointer(from, theirs) if self.pointees_mix(to, from) => {
                         if theirs != space {
+                            if theirs == Space::Scratch || space == Space::Scratch {
+                                let d = Diagnostic::error(
+                                    tags::D_ALLOCA_INCOMPAT,
+                                    span,
+                                    "a pointer to scratch memory and one to other memory cannot be kept in one variable",
+                                );
+                                return self.report(d.help("use another variable"));
+                            }
                             let words = |s| match s {
                                 Space::Kernel => "kernel",
                                 Space::User => "user",
@@ -311,7 +319,10 @@ impl Checker<'_> {
                     _ => None,
                 }
             }
+            // All of it becomes zero; an element is deleted.
+            Class::Struct if e.kind == TKind::Int(0) => Some(e),
             Class::Struct if self.class(e.ty) == Class::Struct && self.same_type(ty, e.ty) => Some(e),
+            Class::Array(of, _) if self.is_char(of) => self.as_string(e)?,
             _ => None,
         })
     }

@@ -76,6 +76,10 @@ impl<'a> Checker<'a> {
             Some((Derivation::Tuple(params), rest)) => (Some(params), rest),
             _ => (None, &declarator.derivations[..]),
         };
+        if let (Some(Derivation::Array(None)), None) = (rest.last(), tuple) {
+            let message = format!("array `{shown}` needs a number of elements, or the types of a key");
+            return self.err(tags::D_DECL_ARRNULL, declarator.span, message);
+        }
         let ty = self.derive(base, rest, declarator.span)?;
         let key = match tuple {
             Some(params) => Some(self.key_of(params, declarator.span)?),
@@ -144,8 +148,8 @@ impl<'a> Checker<'a> {
         for p in params {
             let base = self.specs(&p.specs)?;
             let ty = self.derive(base, &p.declarator.derivations, p.span)?;
-            match self.class(ty) {
-                Class::Int(..) | Class::Pointer(..) | Class::String => key.push(ty),
+            match self.class_complete(ty) {
+                Class::Int(..) | Class::Pointer(..) | Class::String | Class::Struct | Class::Array(..) => key.push(ty),
                 Class::Void => {
                     return self.err(tags::D_DECL_PROTO_TYPE, p.span, "`void` cannot be a member of a key");
                 }

@@ -8,6 +8,11 @@ use probity_ir::{ArrayId, Location, Scope, Space, TypeId, VarId};
 use probity_syntax::ast::{self, Expr, ExprKind, UnaryOp};
 use probity_syntax::{Diagnostic, Span, near, tags};
 
+/// Most bytes of a global variable.
+const GLOBAL_BYTES: u64 = 16 << 20;
+/// Most bytes of another variable, or of an element: the kernel keeps less than 64 KiB for a thread.
+const OTHER_BYTES: u64 = 32 << 10;
+
 impl<'a> Checker<'a> {
     /// Checks an expression that is to have a value.
     pub(super) fn expr(&mut self, e: &Expr) -> Res<TExpr> {
@@ -194,7 +199,7 @@ impl<'a> Checker<'a> {
         match self.space_of(scope).get(name).copied() {
             Some(Entity::Var(v)) => {
                 let ty = self.vars[v as usize].ty;
-                Ok(TExpr { kind: TKind::Var(VarId(v)), ty, span })
+                Ok(self.in_memory(TExpr { kind: TKind::Var(VarId(v)), ty, span }))
             }
             Some(Entity::Array(_)) => {
                 let message = format!("`{shown}` is an associative array: it needs a key, as in `{shown}[…]`");
@@ -213,6 +218,17 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// A variable or element whose type is a struct or an array is an object in memory.
+    fn in_memory(&mut self, e: TExpr) -> TExpr {
+        if !matches!(self.class(e.ty), Class::Struct | Class::Array(..)) {
+            return e;
+        }
+        let (ty, span) = (e.ty, e.span);
+        let pointer = self.types.pointer(ty, Space::Kernel);
+        let addr = TExpr { kind: TKind::AddrOf(Box::new(e)), ty: pointer, span };
+        TExpr { kind: TKind::Object(Box::new(addr), Space::Kernel, None), ty, span }
+    }
+
     /// Something that can be assigned to. A variable that is not there yet is made with the type `implicit`.
     pub(super) fn target(&mut self, e: &Expr, implicit: Option<TypeId>, op: &str) -> Res<TExpr> {
         let (scope, name) = match &e.kind {
@@ -224,11 +240,19 @@ impl<'a> Checker<'a> {
                     ExprKind::Ident(name) => (Scope::Global, name),
                     ExprKind::SelfVar(name) => (Scope::Thread, &name.text),
                     ExprKind::ThisVar(name) => (Scope::Clause, &name.text),
-                    _ => return self.not_assignable(e, op),
+                    _ => return self.object_target(e, op),
                 };
+                if let Some(Entity::Var(v)) = self.space_of(scope).get(name).copied()
+                    && matches!(
+                        self.class(self.vars[v as usize].ty),
+                        Class::Array(..) | Class::Pointer(..) | Class::Struct
+                    )
+                {
+                    return self.object_target(e, op);
+                }
                 return self.element(scope, name, base.span, keys, e.span, implicit, op);
             }
-            _ => return self.not_assignable(e, op),
+            _ => return self.object_target(e, op),
         };
         if self.space_of(scope).contains_key(name) {
             return self.variable(scope, name, e.span);
@@ -239,7 +263,8 @@ impl<'a> Checker<'a> {
         match implicit {
             Some(ty) => {
                 let var = self.add_var(scope, name, ty, e.span)?;
-                Ok(TExpr { kind: TKind::Var(var), ty: self.vars[var.0 as usize].ty, span: e.span })
+                let ty = self.vars[var.0 as usize].ty;
+                Ok(self.in_memory(TExpr { kind: TKind::Var(var), ty, span: e.span }))
             }
             None => {
                 self.space_of(scope).insert(name.to_string(), Entity::Poison);
@@ -264,14 +289,36 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn not_assignable<T>(&mut self, e: &Expr, op: &str) -> Res<T> {
-        let value = self.expr(e)?;
-        if matches!(value.kind, TKind::Object(..)) {
-            let d = Diagnostic::error(tags::D_OP_LVAL, e.span, "memory cannot be written to by this version");
-            return self.report(d);
+    /// An object in memory that can be written to.
+    fn object_target(&mut self, e: &Expr, op: &str) -> Res<TExpr> {
+        let value = match &e.kind {
+            // What a pointer to `string` points to has room for a whole one.
+            ExprKind::Unary { op: UnaryOp::Deref, operand } => {
+                let pointer = self.expr(operand)?;
+                let pointer = self.decay(pointer);
+                match self.class(pointer.ty) {
+                    Class::Pointer(to, space) if self.class(to) == Class::String => {
+                        TExpr { kind: TKind::Object(Box::new(pointer), space, None), ty: to, span: e.span }
+                    }
+                    _ => self.deref(pointer, e.span)?,
+                }
+            }
+            _ => self.expr(e)?,
+        };
+        let TKind::Object(_, space, _) = value.kind else {
+            let message = format!("operator `{op}` needs something that can be assigned to: a variable or an element");
+            return self.err(tags::D_OP_LVAL, e.span, message);
+        };
+        if space == Space::User {
+            let d = Diagnostic::error(tags::D_OP_WRITE, e.span, "memory of a process cannot be assigned to");
+            return self.report(d.help("write it with copyout() or copyoutstr()"));
         }
-        let message = format!("operator `{op}` needs something that can be assigned to: a variable or an element");
-        self.err(tags::D_OP_LVAL, e.span, message)
+        let TKind::Object(addr, ..) = &value.kind else { return Ok(value) };
+        if is_part_of_symbol(e) || space == Space::Kernel && is_kernels(addr) {
+            let message = format!("operator `{op}` needs something that can be written to: this is the kernel's");
+            return self.err(tags::D_OP_WRITE, e.span, message);
+        }
+        Ok(value)
     }
 
     /// Makes a variable.
@@ -280,6 +327,13 @@ impl<'a> Checker<'a> {
         let ty = match self.class_complete(ty) {
             Class::Int(..) | Class::Pointer(..) | Class::String => ty,
             Class::Float if self.types.size(ty) != Some(16) => ty,
+            Class::Struct | Class::Array(..) => {
+                if let Err(r) = self.fits_memory(&shown, scope, ty, span) {
+                    self.space_of(scope).insert(name.to_string(), Entity::Poison);
+                    return Err(r);
+                }
+                ty
+            }
             Class::Void => {
                 self.space_of(scope).insert(name.to_string(), Entity::Poison);
                 return self.err(tags::D_DECL_VOIDOBJ, span, format!("`{shown}` cannot have the type `void`"));
@@ -299,6 +353,25 @@ impl<'a> Checker<'a> {
         self.vars.push(VarInfo { name: name.to_string(), scope, ty, added: false, span });
         self.space_of(scope).insert(name.to_string(), Entity::Var(id));
         Ok(VarId(id))
+    }
+
+    /// Refuses what is too large to be kept, or has no size.
+    fn fits_memory(&mut self, shown: &str, scope: Scope, ty: TypeId, span: Span) -> Res<()> {
+        let most = match scope {
+            Scope::Global => GLOBAL_BYTES,
+            Scope::Thread | Scope::Clause => OTHER_BYTES,
+        };
+        match self.types.size(ty) {
+            Some(0) | None => {
+                let message = format!("`{shown}` has the type `{}`, whose size is not known", self.name(ty));
+                self.err(tags::D_DECL_INCOMPLETE, span, message)
+            }
+            Some(size) if size > most => {
+                let message = format!("`{shown}` has {size} bytes: at most {most} can be kept here");
+                self.err(tags::D_DECL_ARRBIG, span, message)
+            }
+            Some(_) => Ok(()),
+        }
     }
 
     fn assign(
@@ -346,6 +419,11 @@ impl<'a> Checker<'a> {
             TKind::Var(v) => self.vars[v.0 as usize].ty,
             _ => target.ty,
         };
+        if matches!(self.class(ty), Class::Array(..)) && !(self.is_stringlike(ty) && self.is_stringlike(value.ty)) {
+            let message = format!("operator `=` cannot assign to an array, `{}`, as a whole", self.name(ty));
+            let d = Diagnostic::error(tags::D_OP_ARRFUN, span, message);
+            return self.report(d.help("assign its elements, or keep it in a struct"));
+        }
         let from = value.ty;
         if self.class(from) == Class::Void {
             return self.err(tags::D_OP_ACT, value.span, "a `void` value cannot be assigned");
@@ -376,18 +454,6 @@ impl<'a> Checker<'a> {
     fn fit_space(&mut self, target: &TExpr, value: &TExpr) -> Res<()> {
         let value = self.decay(value.clone());
         let Class::Pointer(_, space) = self.class(value.ty) else { return Ok(()) };
-        let local = match &target.kind {
-            TKind::Var(v) => self.vars[v.0 as usize].scope == Scope::Clause,
-            _ => false,
-        };
-        if space == Space::Scratch && !local {
-            let d = Diagnostic::error(
-                tags::D_ALLOCA_INCOMPAT,
-                value.span,
-                "a pointer to scratch memory is good for one firing only and cannot be kept in this variable",
-            );
-            return self.report(d.help("keep it in a `this->` variable, or keep the value it points to"));
-        }
         if let TKind::Var(v) = target.kind
             && self.flexible.remove(&v.0)
             && let Class::Pointer(to, _) = self.class(self.vars[v.0 as usize].ty)
@@ -486,11 +552,12 @@ impl<'a> Checker<'a> {
             Some(Entity::Var(_)) => {
                 let value = self.variable(scope, name, base_span)?;
                 if op == "=" || op.ends_with('=') && op != "[]" || matches!(op, "++" | "--") {
-                    if self.class(value.ty) == Class::String || matches!(self.class(value.ty), Class::Int(..)) {
-                        let message = format!("`{shown}` is a variable, not an associative array");
-                        return self.err(tags::D_IDENT_BADREF, base_span, message);
+                    if self.class(value.ty) == Class::String && keys.len() == 1 {
+                        let message = format!("a byte of the string `{shown}` cannot be assigned to");
+                        return self.err(tags::D_OP_LVAL, span, message);
                     }
-                    return self.err(tags::D_OP_LVAL, span, "memory cannot be written to by this version");
+                    let message = format!("`{shown}` is a variable, not an associative array");
+                    return self.err(tags::D_IDENT_BADREF, base_span, message);
                 }
                 return self.subscripts(value, keys, span);
             }
@@ -524,7 +591,7 @@ impl<'a> Checker<'a> {
         };
         let info = self.arrays[array as usize].clone();
         let key = self.fit_key(values, &info.key, info.declared, &shown, span)?;
-        Ok(TExpr { kind: TKind::Elem(ArrayId(array), key), ty: info.ty, span })
+        Ok(self.in_memory(TExpr { kind: TKind::Elem(ArrayId(array), key), ty: info.ty, span }))
     }
 
     /// Makes an associative array.
@@ -542,7 +609,14 @@ impl<'a> Checker<'a> {
             Class::Float => self.types.size(ty) != Some(16),
             _ => false,
         };
-        if !fits {
+        let class = self.class_complete(ty);
+        if matches!(class, Class::Struct | Class::Array(..)) {
+            let shown = format!("{}[…]", full_name(scope, name));
+            if let Err(r) = self.fits_memory(&shown, Scope::Thread, ty, span) {
+                self.space_of(scope).insert(name.to_string(), Entity::Poison);
+                return Err(r);
+            }
+        } else if !fits {
             self.space_of(scope).insert(name.to_string(), Entity::Poison);
             let what = format!("associative arrays with elements of type `{}` are", self.name(ty));
             return self.unsupported(span, &what);
@@ -563,6 +637,7 @@ impl<'a> Checker<'a> {
                 Class::Int(..) | Class::Pointer(..) | Class::String => e.ty,
                 _ if stringlike => self.basic.string,
                 _ if super::stack::is_stack(&self.types, e.ty) => e.ty,
+                Class::Struct | Class::Array(..) if matches!(e.kind, TKind::Object(..)) => e.ty,
                 _ => {
                     let message = format!(
                         "a value of type `{}` cannot be member {} of a key of `{shown}`",
@@ -594,6 +669,10 @@ impl<'a> Checker<'a> {
         let mut fitted = Vec::new();
         for (i, (e, &ty)) in key.into_iter().zip(types).enumerate() {
             let (from, at) = (e.ty, e.span);
+            if matches!(self.class(ty), Class::Struct | Class::Array(..)) && self.same_type(ty, e.ty) {
+                fitted.push(e);
+                continue;
+            }
             let e = self.decay_unless_chars(e);
             let value = match (self.class(ty), self.class(e.ty)) {
                 _ if super::stack::is_stack(&self.types, ty) && super::stack::is_stack(&self.types, e.ty) => Some(e),
@@ -708,6 +787,25 @@ impl<'a> Checker<'a> {
             }
             None => self.err(tags::D_IDENT_UNDEF, span, format!("there is no kernel symbol {shown}")),
         }
+    }
+}
+
+/// Whether an address is one of the kernel's, not one that a program keeps.
+fn is_kernels(addr: &TExpr) -> bool {
+    match &addr.kind {
+        TKind::Builtin(_) | TKind::Arg(_) => true,
+        TKind::Bin(_, a, b) => is_kernels(a) || is_kernels(b),
+        TKind::Object(inner, Space::Kernel, _) => is_kernels(inner),
+        _ => false,
+    }
+}
+
+/// Whether an expression names a kernel variable or a part of one, not by way of a pointer.
+fn is_part_of_symbol(e: &Expr) -> bool {
+    match &e.kind {
+        ExprKind::Symbol(_) => true,
+        ExprKind::Member { base, .. } | ExprKind::Index { base, .. } => is_part_of_symbol(base),
+        _ => false,
     }
 }
 

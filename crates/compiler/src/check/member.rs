@@ -127,9 +127,19 @@ impl Checker<'_> {
         if m.bit_offset % 8 + m.bit_size > 64 {
             return self.unsupported(span, "bit-fields that span more than 64 bits are");
         }
+        let unit = self.types.size(m.ty).unwrap_or(8).clamp(1, 8) as u32;
         let (offset, bits) = match m.bit_size {
             0 => (m.bit_offset / 8, None),
-            size => (m.bit_offset / 8, Some(Bits { offset: m.bit_offset % 8, size })),
+            // The ABI puts a field into an aligned unit of its type, which is all inside of the struct; packed ones may differ.
+            size if m.bit_offset % (8 * unit) + size <= 8 * unit => {
+                let start = m.bit_offset / (8 * unit);
+                (start * unit, Some(Bits { offset: m.bit_offset - start * 8 * unit, size, unit: unit as u8 }))
+            }
+            size => {
+                let offset = m.bit_offset % 8;
+                let unit = (offset + size).div_ceil(8).next_power_of_two() as u8;
+                (m.bit_offset / 8, Some(Bits { offset, size, unit }))
+            }
         };
         let at = self.offset(addr, i64::from(offset), span);
         self.object(at, space, m.ty, bits, span)
@@ -191,19 +201,31 @@ impl Checker<'_> {
     /// `p[i]`
     pub(super) fn subscript(&mut self, base: TExpr, key: TExpr, span: Span) -> Res<TExpr> {
         if let (Class::Array(_, len), Some(i)) = (self.class(base.ty), self.constant(&key))
-            && len > 0
+            // Arrays of no or one element are often the start of more.
+            && len > 1
             && !(0..i64::from(len)).contains(&i)
         {
             let message = format!("index {i} is outside the array: it has {len} elements");
             return self.err(tags::D_ARR_BOUNDS, key.span, message);
         }
-        if self.class(base.ty) == Class::String {
-            return self.unsupported(span, "indexing a string is");
-        }
         if !self.is_int(&key) {
             let message = format!("an array's index must be an integer, not `{}`", self.name(key.ty));
             return self.err(tags::D_OP_INT, key.span, message);
         }
+        if self.class(base.ty) == Class::String {
+            let long = self.basic.long;
+            let key = self.convert(key, long);
+            let ty = self.types.add(TypeKind::Int { size: 1, signed: true, kind: probity_ir::IntKind::Char });
+            return Ok(TExpr { kind: TKind::CharAt(Box::new(base), Box::new(key)), ty, span });
+        }
+        let key = match self.class(base.ty) {
+            Class::Array(_, len) if len > 1 && self.constant(&key).is_none() => {
+                let (long, at) = (self.basic.long, key.span);
+                let key = self.convert(key, long);
+                TExpr { kind: TKind::Bounded(Box::new(key), len), ty: long, span: at }
+            }
+            _ => key,
+        };
         let base = self.decay(base);
         if !matches!(self.class(base.ty), Class::Pointer(..)) {
             let message = format!("a value of type `{}` cannot be indexed", self.name(base.ty));
@@ -219,6 +241,10 @@ impl Checker<'_> {
             TKind::Xlated { .. } if self.class(e.ty) == Class::Struct => {
                 let ty = self.types.pointer(e.ty, Space::Kernel);
                 Ok(TExpr { ty, span, ..e })
+            }
+            TKind::Object(ref addr, ..) if matches!(&addr.kind, TKind::AddrOf(whole) if whole.ty == e.ty) => {
+                let d = Diagnostic::error(tags::D_ADDROF_VAR, span, "a variable of D has no address");
+                self.report(d.help("an element of an array and a member of a struct have one: `&a[0]`, `&s.m`"))
             }
             TKind::Object(_, _, Some(_)) => self.err(tags::D_ADDROF_BITFIELD, span, "a bit-field has no address"),
             TKind::Object(addr, space, None) => {

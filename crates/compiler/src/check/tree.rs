@@ -72,6 +72,12 @@ pub enum TKind {
     Var(VarId),
     /// An element of an associative array.
     Elem(ArrayId, Vec<TExpr>),
+    /// The address of a variable or element that is in memory.
+    AddrOf(Box<TExpr>),
+    /// An index that is to be below a number of elements.
+    Bounded(Box<TExpr>, u32),
+    /// A byte of a string.
+    CharAt(Box<TExpr>, Box<TExpr>),
     /// A unary operator; the result is made normal.
     Un(UnOp, Box<TExpr>),
     /// A binary operator on operands of the common type; the result is made normal.
@@ -119,9 +125,9 @@ pub enum TKind {
     CopyIn(Box<TExpr>, Box<TExpr>),
     /// `target = value`, `target op= value` (the value given in full then, with the target's old value as [`TKind::Old`]).
     Assign {
-        /// A variable or element.
+        /// A variable, an element, or an object in memory.
         target: Box<TExpr>,
-        /// Its new value, of its type. In a compound assignment it has [`TKind::Old`] in it.
+        /// Its new value, of its type; a struct can be given the constant 0. In a compound assignment it has [`TKind::Old`] in it.
         value: Box<TExpr>,
         /// In a compound `+=` or `-=`: what is added, in 64 bits.
         add: Option<Box<TExpr>>,
@@ -130,7 +136,7 @@ pub enum TKind {
     Old,
     /// `++e`, `e++`, `--e`, `e--`: what is added, and whether the value is that after the addition.
     Step {
-        /// A variable or element.
+        /// A variable, an element, or an object in memory.
         target: Box<TExpr>,
         /// What is added.
         by: i64,
@@ -159,6 +165,8 @@ pub struct Bits {
     pub offset: u32,
     /// Width.
     pub size: u32,
+    /// Bytes from the object's address that are read and written as one integer: 1, 2, 4 or 8.
+    pub unit: u8,
 }
 
 /// A typed statement.
@@ -304,6 +312,8 @@ impl TExpr {
             TKind::Int(_) | TKind::Str(_) | TKind::RawArg(_) | TKind::Arg(_) | TKind::Errno | TKind::Caller => vec![],
             TKind::Ucaller | TKind::Ppid(..) | TKind::Builtin(_) | TKind::Comm | TKind::ProbePart(_) => vec![],
             TKind::Elem(_, key) | TKind::Sub(_, key) => key.iter().collect(),
+            TKind::AddrOf(a) | TKind::Bounded(a, _) => vec![a],
+            TKind::CharAt(a, b) => vec![a, b],
             TKind::Strtok(s, d) => s.as_deref().into_iter().chain([&**d]).collect(),
             TKind::Var(_) | TKind::Old | TKind::Held(_) | TKind::Speculation => vec![],
             TKind::Xlated { source, .. } => vec![source],

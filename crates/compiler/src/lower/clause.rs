@@ -1,13 +1,13 @@
 //! A clause's statements to IR: segments of actions to records, side effects in their order.
 
-use super::shape::{Shapes, Texts, exprs_of, for_each_stmt, is_string, show};
+use super::shape::{Shapes, Texts, exprs_of, for_each_stmt, is_string, scalar_or_bytes, show};
 use crate::check::stack::is_stack;
 use crate::check::tree::*;
 use crate::check::{Checked, Variant};
 use crate::options::Options;
 use probity_ir::{
-    Action, AggId, ArrayId, ClauseCode, ClauseId, Expr, ExprId, FieldId, HEADER, IntKind, KernelAct, Operand, Program,
-    Record, RecordId, RingKind, Scope, Show, Signature, Stmt, TempId, UnitId, Val, Var, VarId,
+    Action, AggId, ArrayId, ClauseCode, ClauseId, Expr, ExprId, FieldId, HEADER, IntKind, KernelAct, Operand, Place,
+    Program, Record, RecordId, RingKind, Scope, Show, Signature, Stmt, TempId, UnitId, Val, Var, VarId,
 };
 use probity_syntax::{Sources, Span};
 use std::collections::HashMap;
@@ -24,6 +24,9 @@ pub(super) struct Context<'a> {
     pub unit: UnitId,
     pub clause: ClauseId,
 }
+
+/// Most values of a record that are held while a statement changes what they were read from.
+const HELD: usize = 6;
 
 /// A record that is being put together.
 struct Pending {
@@ -153,6 +156,7 @@ impl ClauseLower<'_> {
         let changes = match &stmt {
             Stmt::SetVar(v, _) | Stmt::AddVar { var: v, .. } => Some(Changes::Var(*v)),
             Stmt::SetElem(a, ..) | Stmt::AddElem { array: a, .. } => Some(Changes::Array(*a)),
+            Stmt::Store { .. } => Some(Changes::All),
             _ => None,
         };
         if let Some(changes) = changes {
@@ -188,14 +192,21 @@ impl ClauseLower<'_> {
                 self.push(Stmt::SetVar(v, e));
                 self.add(Expr::Var(v))
             }
-            // Objects in memory are not the program's to change.
-            Val::Bytes { .. } => e,
+            Val::Bytes { .. } => {
+                let v = self.hidden(val);
+                self.push(Stmt::SetVar(v, e));
+                self.add(Expr::Var(v))
+            }
         }
     }
 
     /// A variable of this firing that has no name.
     pub(super) fn hidden_var(&mut self, cap: u32) -> VarId {
-        self.program.vars.push(Var { name: String::new(), scope: Scope::Clause, val: Val::Str { cap } });
+        self.hidden(Val::Str { cap })
+    }
+
+    fn hidden(&mut self, val: Val) -> VarId {
+        self.program.vars.push(Var { name: String::new(), scope: Scope::Clause, val });
         VarId(self.program.vars.len() as u32 - 1)
     }
 
@@ -450,8 +461,13 @@ impl ClauseLower<'_> {
 
     /// Before a statement that is no action: what it changes, or what may fault, is evaluated first.
     fn spill_before(&mut self, stmt: &TStmt) {
-        if self.pending.is_some() && exprs_of(stmt).iter().any(|e| e.has_effect()) {
-            self.spill_pending(Changes::All);
+        if exprs_of(stmt).iter().any(|e| e.has_effect()) {
+            // What is held meanwhile takes stack: a record with much in it is written first.
+            match &self.pending {
+                Some(p) if p.values.len() > HELD => self.flush(),
+                Some(_) => self.spill_pending(Changes::All),
+                None => {}
+            }
         }
     }
 
@@ -471,7 +487,8 @@ impl ClauseLower<'_> {
         let here = match e {
             Expr::Var(v) => changes == Changes::Var(*v) || changes == Changes::All,
             Expr::Elem(a, _) => changes == Changes::Array(*a) || changes == Changes::All,
-            Expr::Load { .. } | Expr::ReadStr { .. } => changes == Changes::All,
+            // A variable can be read by its address too.
+            Expr::Load { .. } | Expr::ReadStr { .. } | Expr::ReadBytes { .. } => true,
             _ => false,
         };
         here || operands(e).into_iter().any(|o| self.depends(o, changes))
@@ -486,7 +503,7 @@ impl ClauseLower<'_> {
         } else if is_stack(&self.cx.checked.types, e.ty) {
             Val::Bytes { len: self.cx.checked.types.size(e.ty).map_or(0, |n| n as u32) }
         } else {
-            Val::Int
+            scalar_or_bytes(&self.cx.checked.types, e.ty)
         }
     }
 }
@@ -500,6 +517,9 @@ fn operands(e: &Expr) -> Vec<ExprId> {
         Expr::Part { of: a, .. } | Expr::UserAddr(a) => vec![*a],
         Expr::Bin(_, a, b) | Expr::And(a, b) | Expr::Or(a, b) | Expr::StrCmp(_, a, b) => vec![*a, *b],
         Expr::StrJoin { a, b, .. } => vec![*a, *b],
+        Expr::AddrOf(Place::Elem(_, key)) => key.clone(),
+        Expr::Bounded { index, .. } => vec![*index],
+        Expr::CharAt { of, index } => vec![*of, *index],
         Expr::Cond(c, a, b) => vec![*c, *a, *b],
         Expr::ReadStr { addr, max, .. } => std::iter::once(*addr).chain(*max).collect(),
         _ => vec![],

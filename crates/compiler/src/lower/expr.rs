@@ -3,6 +3,7 @@
 
 use super::clause::ClauseLower;
 use super::float::{self, Number};
+use super::memory::Change;
 use super::shape::{is_string, text_of};
 use crate::check::tree::*;
 use probity_ir::Scope;
@@ -14,7 +15,7 @@ use probity_ir::{
 const COPYIN_MAX: u32 = 1024;
 
 impl ClauseLower<'_> {
-    fn size_sign(&self, ty: TypeId) -> (u8, bool) {
+    pub(super) fn size_sign(&self, ty: TypeId) -> (u8, bool) {
         let types = &self.cx.checked.types;
         match types.get(types.resolve(ty)) {
             TypeKind::Int { size, signed, .. } | TypeKind::Enum { size, signed, .. } => (*size, *signed),
@@ -33,7 +34,7 @@ impl ClauseLower<'_> {
     }
 
     /// Makes an integer normal for its type.
-    fn ext(&mut self, of: ExprId, ty: TypeId) -> ExprId {
+    pub(super) fn ext(&mut self, of: ExprId, ty: TypeId) -> ExprId {
         match self.size_sign(ty) {
             (size @ (1 | 2 | 4), signed) => self.add(Expr::Ext { of, size, signed }),
             _ => of,
@@ -80,6 +81,9 @@ impl ClauseLower<'_> {
             _ => {
                 let string = is_string(&self.cx.checked.types, e.ty);
                 let id = self.expr(e);
+                if !self.is_scalar(e.ty) {
+                    return;
+                }
                 let id = if string { self.add(Expr::StrLen(id)) } else { id };
                 let t = self.temp();
                 self.effect(Stmt::SetTemp(t, id));
@@ -87,7 +91,7 @@ impl ClauseLower<'_> {
         }
     }
 
-    fn is_scalar(&self, ty: TypeId) -> bool {
+    pub(super) fn is_scalar(&self, ty: TypeId) -> bool {
         let types = &self.cx.checked.types;
         !matches!(
             types.get(types.resolve(ty)),
@@ -105,7 +109,7 @@ impl ClauseLower<'_> {
         (x, self.expr(b))
     }
 
-    fn list(&mut self, all: &[TExpr]) -> Vec<ExprId> {
+    pub(super) fn list(&mut self, all: &[TExpr]) -> Vec<ExprId> {
         let mut out = Vec::new();
         for (i, e) in all.iter().enumerate() {
             let mut id = self.expr(e);
@@ -177,6 +181,15 @@ impl ClauseLower<'_> {
                 let id = self.add(Expr::Elem(*array, key));
                 let info = &self.cx.checked.arrays[array.0 as usize];
                 if info.added { self.ext(id, info.ty) } else { id }
+            }
+            TKind::AddrOf(whole) => self.addr_of(whole),
+            TKind::Bounded(index, len) => {
+                let index = self.expr(index);
+                self.add(Expr::Bounded { index, len: *len })
+            }
+            TKind::CharAt(of, index) => {
+                let (of, index) = self.both(of, index);
+                self.add(Expr::CharAt { of, index })
             }
             TKind::Un(op, a) => {
                 let x = self.expr(a);
@@ -366,11 +379,11 @@ impl ClauseLower<'_> {
     /// A scalar in memory.
     fn load(&mut self, ty: TypeId, addr: &TExpr, space: Space, bits: Option<Bits>) -> ExprId {
         if !self.is_scalar(ty) {
-            // Only its address is of use.
-            return self.expr(addr);
+            return self.whole_object(addr, space, ty);
         }
         let (size, signed) = self.size_sign(ty);
         if let Some(bits) = bits {
+            let addr = self.expr(addr);
             return self.bit_field(addr, space, bits, signed);
         }
         // Members of the current task need no helper call: the verifier knows the task.
@@ -384,25 +397,15 @@ impl ClauseLower<'_> {
         self.add(Expr::Load { addr, size, signed, space })
     }
 
-    fn bit_field(&mut self, addr: &TExpr, space: Space, bits: Bits, signed: bool) -> ExprId {
-        let size = match bits.offset + bits.size {
-            0..=8 => 1,
-            9..=16 => 2,
-            17..=32 => 4,
-            _ => 8,
-        };
-        let addr = self.expr(addr);
-        let word = self.add(Expr::Load { addr, size, signed: false, space });
-        let up = self.constant(i64::from(64 - bits.offset - bits.size));
-        let high = self.add(Expr::Bin(BinOp::Shl, word, up));
-        let down = self.constant(i64::from(64 - bits.size));
-        let op = if signed { BinOp::ShrS } else { BinOp::ShrU };
-        self.add(Expr::Bin(op, high, down))
-    }
-
     /// Assignments and steps; the value where it is wanted.
     fn change(&mut self, e: &TExpr, wanted: bool) -> Option<ExprId> {
         match &e.kind {
+            TKind::Step { target, by, pre } if matches!(target.kind, TKind::Object(..)) => {
+                self.change_object(target, Change::By(*by, *pre), wanted)
+            }
+            TKind::Assign { target, value, .. } if matches!(target.kind, TKind::Object(..)) => {
+                self.change_object(target, Change::To(value), wanted)
+            }
             TKind::Step { target, by, pre } => {
                 let by = self.constant(*by);
                 self.add_to(target, by, wanted.then_some(*pre))
@@ -432,7 +435,7 @@ impl ClauseLower<'_> {
         }
     }
 
-    fn held_key(&mut self, key: &[TExpr], value: &TExpr) -> Vec<ExprId> {
+    pub(super) fn held_key(&mut self, key: &[TExpr], value: &TExpr) -> Vec<ExprId> {
         let ids = self.list(key);
         if !value.has_effect() {
             return ids;

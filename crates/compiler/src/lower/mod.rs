@@ -4,6 +4,7 @@
 mod clause;
 mod expr;
 mod float;
+mod memory;
 mod place;
 mod print;
 mod shape;

@@ -111,7 +111,10 @@ impl Shapes {
                 KeyShape::Bytes(checked.types.size(e.ty).map_or(0, |n| n as u32), Show::Stack)
             }
             _ if is_string(&checked.types, e.ty) => KeyShape::Str(self.cap(texts, e)),
-            _ => KeyShape::Int(show(&checked.types, e.ty)),
+            _ => match scalar_or_bytes(&checked.types, e.ty) {
+                Val::Bytes { len } => KeyShape::Bytes(len, Show::Bytes { ty: Some(e.ty) }),
+                _ => KeyShape::Int(show(&checked.types, e.ty)),
+            },
         }
     }
 
@@ -142,18 +145,18 @@ impl Shapes {
 
     /// What a variable holds.
     pub(super) fn var(&self, types: &TypeTable, v: usize, ty: TypeId) -> Val {
-        if is_string(types, ty) { Val::Str { cap: self.vars[v] } } else { Val::Int }
+        if is_string(types, ty) { Val::Str { cap: self.vars[v] } } else { scalar_or_bytes(types, ty) }
     }
 
     /// What an array's element is.
     pub(super) fn elem(&self, types: &TypeTable, a: usize, ty: TypeId) -> Val {
-        if is_string(types, ty) { Val::Str { cap: self.elems[a] } } else { Val::Int }
+        if is_string(types, ty) { Val::Str { cap: self.elems[a] } } else { scalar_or_bytes(types, ty) }
     }
 
     /// What an array's key is.
     pub(super) fn array_key(&self, types: &TypeTable, a: usize, key: &[TypeId]) -> Vec<Val> {
         let one = |(i, ty): (usize, &TypeId)| {
-            if is_string(types, *ty) { Val::Str { cap: self.keys[a][i] } } else { Val::Int }
+            if is_string(types, *ty) { Val::Str { cap: self.keys[a][i] } } else { scalar_or_bytes(types, *ty) }
         };
         key.iter().enumerate().map(one).collect()
     }
@@ -235,6 +238,8 @@ fn merge(a: KeyShape, b: KeyShape) -> KeyShape {
     };
     match (&a, &b) {
         (KeyShape::Probe(p, u, x), KeyShape::Probe(q, v, y)) if p == q && u == v => KeyShape::Probe(*p, *u, *x.max(y)),
+        // Types of a key's members are the same in all uses.
+        (KeyShape::Bytes(..), KeyShape::Bytes(..)) => a,
         (KeyShape::Int(x), KeyShape::Int(y)) => KeyShape::Int(merge_show(x, y)),
         (KeyShape::Bytes(x, show), KeyShape::Bytes(y, _)) => KeyShape::Bytes(*x.max(y), show.clone()),
         _ => KeyShape::Str(text(&a).max(text(&b))),
@@ -267,6 +272,19 @@ pub(super) fn show(types: &TypeTable, ty: TypeId) -> Show {
         TypeKind::String => Show::String,
         _ if is_stack(types, ty) => Show::Stack,
         _ => Show::Bytes { ty: Some(ty) },
+    }
+}
+
+/// The size of an object in memory.
+pub(super) fn byte_size(types: &TypeTable, ty: TypeId) -> u32 {
+    types.size(ty).and_then(|n| u32::try_from(n).ok()).unwrap_or(0)
+}
+
+/// What a value that is no string is.
+pub(super) fn scalar_or_bytes(types: &TypeTable, ty: TypeId) -> Val {
+    match types.get(types.resolve(ty)) {
+        TypeKind::Array { .. } | TypeKind::Struct { .. } => Val::Bytes { len: byte_size(types, ty) },
+        _ => Val::Int,
     }
 }
 

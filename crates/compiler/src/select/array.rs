@@ -33,12 +33,12 @@ impl Select<'_> {
         self.b.call(Helper::MapUpdateElem, &[map, at, value, flags])
     }
 
-    fn room(&mut self, array: ArrayId) -> BuiltKey {
+    pub(super) fn room(&mut self, array: ArrayId) -> BuiltKey {
         let size = self.plan.arrays[array.0 as usize].key.size.max(8);
         self.key_room(size)
     }
 
-    fn members(&mut self, array: ArrayId, room: BuiltKey, key: &[ExprId]) {
+    pub(super) fn members(&mut self, array: ArrayId, room: BuiltKey, key: &[ExprId]) {
         let fields = self.plan.arrays[array.0 as usize].key.fields.clone();
         self.put_members(room, &fields, key);
     }
@@ -58,7 +58,7 @@ impl Select<'_> {
     }
 
     /// Completes the key of an element that is to be made; goes to `lost` where the thread can have none.
-    fn own_key(&mut self, array: ArrayId, room: BuiltKey, lost: B) {
+    pub(super) fn own_key(&mut self, array: ArrayId, room: BuiltKey, lost: B) {
         if self.plan.arrays[array.0 as usize].thread {
             let serial = self.thread_serial_create(lost);
             self.b.store(Size::DW, room.base, room.off, Rhs::Reg(serial));

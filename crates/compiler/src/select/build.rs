@@ -402,6 +402,13 @@ impl Build {
         dst
     }
 
+    /// A pointer further on, in a register of its own whatever the distance.
+    pub fn ptr_copy(&mut self, ptr: V, by: i32) -> V {
+        let dst = self.reg();
+        self.push(Inst::Alu { op: AluOp::Add, width: Width::W64, dst, a: ptr, b: Rhs::Imm(by) });
+        dst
+    }
+
     /// `-a`.
     pub fn neg(&mut self, a: V) -> V {
         let a = self.scalar(a);

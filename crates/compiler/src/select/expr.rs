@@ -54,6 +54,9 @@ impl<'a> Select<'a> {
             Expr::Load { addr, size, signed, space } => self.load(*addr, *size, *signed, *space),
             Expr::StrLen(a) => self.str_len(*a),
             Expr::Sub { sub, args, .. } if !sub.is_text() => self.sub_int(*sub, args),
+            Expr::AddrOf(place) => self.addr_of(place),
+            Expr::Bounded { index, len } => self.bounded(*index, *len),
+            Expr::CharAt { of, index } => self.char_at(*of, *index),
             Expr::ProbeIndex => self.index(),
             Expr::Part { of, offset, size, signed } => self.part(*of, *offset, *size, *signed),
             Expr::Str(_)

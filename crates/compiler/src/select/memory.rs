@@ -77,7 +77,7 @@ impl Select<'_> {
         self.b.get(name)
     }
 
-    fn probe_read_str(&mut self, base: Base, off: i32, cap: Rhs, addr: V, space: Space) -> V {
+    pub(super) fn probe_read_str(&mut self, base: Base, off: i32, cap: Rhs, addr: V, space: Space) -> V {
         let to = self.b.addr(base, off);
         let size = match cap {
             Rhs::Imm(n) => self.b.imm(n.into()),
@@ -113,6 +113,12 @@ impl Select<'_> {
 
     /// A load from memory.
     pub(super) fn load(&mut self, addr: ExprId, size: u8, signed: bool, space: Space) -> V {
+        if space == Space::Kernel
+            && let Some((base, off)) = self.own_memory(addr, size.into())
+        {
+            let v = self.b.load(bytes(size), base, off);
+            return if signed && size < 8 { self.b.sign_extend(v, size) } else { v };
+        }
         if space != Space::Scratch {
             let addr = self.address(addr);
             return self.read_int(addr, size, signed, space);

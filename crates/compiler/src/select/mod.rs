@@ -13,6 +13,7 @@ mod expr;
 mod key;
 mod location;
 mod memory;
+mod place;
 pub mod probes;
 mod record;
 mod scratch;
@@ -404,6 +405,7 @@ impl<'a> Select<'a> {
             Stmt::SetElem(array, key, e) => self.set_elem(*array, key, *e),
             Stmt::AddElem { array, key, by, old } => self.add_elem(*array, key, *by, *old),
             Stmt::CopyIn { dst, addr, len, max, space } => self.copy_in(*dst, *addr, *len, *max, *space),
+            Stmt::Store { to, offset, value, size } => self.store(to, *offset, *value, *size),
             Stmt::Aggregate { agg, key, args } => self.aggregate(*agg, key, args),
             Stmt::Emit { record, values } => self.emit(*record, values),
             Stmt::Act { act, dst, args } => self.act(*act, *dst, args),

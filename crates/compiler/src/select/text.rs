@@ -5,10 +5,11 @@
 
 use super::Select;
 use super::build::Name;
+use super::place::{is_this_memory, uses_var};
 use crate::fold::text;
 use crate::vcode::{B, Base, Rhs, V};
 use probity_bpf::insn::{AluOp, Cond, Size, Width};
-use probity_ir::{Expr, ExprId, Scope, StrOp, TempId, Val};
+use probity_ir::{Expr, ExprId, Place, Space, StrOp, TempId, Val};
 
 /// A string or bytes in memory of ours.
 #[derive(Clone, Copy, Debug)]
@@ -44,11 +45,11 @@ pub enum Value<'a> {
 /// Longest constant that is written by stores; longer ones are copied.
 const INLINE: usize = 128;
 
-/// The parts that bytes are loaded or stored in: offset and size.
-fn parts(len: u32) -> impl Iterator<Item = (u32, Size)> {
+/// The parts that bytes are loaded or stored in, none of them larger than `align`: offset and size.
+fn parts(len: u32, align: u32) -> impl Iterator<Item = (u32, Size)> {
     let mut at = 0;
     std::iter::from_fn(move || {
-        let size = match len - at {
+        let size = match (len - at).min(align) {
             0 => return None,
             1 => Size::B,
             2 | 3 => Size::H,
@@ -82,8 +83,8 @@ impl<'a> Select<'a> {
     }
 
     /// Memory that lasts as long as the clause's strings do.
-    fn lasting(&mut self, size: u32) -> Mem {
-        let (base, off) = if size <= self.limits.string {
+    fn lasting(&mut self, size: u32, stack: bool) -> Mem {
+        let (base, off) = if stack {
             (Base::Frame(self.b.piece(size)), 0)
         } else {
             let place = self.scratch_piece(size);
@@ -97,18 +98,18 @@ impl<'a> Select<'a> {
     pub(super) fn place_this_strings(&mut self) {
         for (i, var) in self.program.vars.iter().enumerate() {
             let id = probity_ir::VarId(i as u32);
-            let (Scope::Clause, Val::Str { .. } | Val::Bytes { .. }) = (var.scope, var.val) else { continue };
-            let size = crate::layout::padded(var.val);
-            let uses = |c: &probity_ir::ClauseCode| {
-                c.exprs.iter().any(|e| matches!(e, Expr::Var(v) if *v == id)) || sets_var(&c.body, id)
-            };
-            if !self.unit.clauses.iter().any(uses) {
+            if !is_this_memory(var) {
                 continue;
             }
-            if size > self.limits.string && self.scratch.is_none() {
+            let size = crate::layout::padded(var.val);
+            if !self.unit.clauses.iter().any(|c| uses_var(c, id)) {
+                continue;
+            }
+            let stack = self.fits_stack(id);
+            if !stack && self.scratch.is_none() {
                 self.needs.insert(super::scratch::UNIT, super::scratch::Need::Body);
             }
-            let mem = self.lasting(size);
+            let mem = self.lasting(size, stack);
             self.clear(mem.base, mem.off, size);
             self.this_strings.insert(id, mem);
         }
@@ -123,7 +124,7 @@ impl<'a> Select<'a> {
                 Val::Bytes { len } => len.next_multiple_of(8),
             };
             if sets_temp(&self.clause.body, TempId(i as u32)) {
-                let mem = self.lasting(size);
+                let mem = self.lasting(size, size <= self.limits.string);
                 self.temps.insert(TempId(i as u32), mem);
             }
         }
@@ -136,13 +137,20 @@ impl<'a> Select<'a> {
         if matches!(self.expr(e), Expr::ReadStr { .. } | Expr::ReadBytes { .. } | Expr::Stack(_)) {
             return self.put(mem, e, false);
         }
-        let value = self.value_of(e);
+        let value = self.value_of(e, None);
         self.put_value(mem, value);
     }
 
-    /// The string or bytes that are to be assigned: evaluated, so that a fault leaves the variable as it was.
-    pub(super) fn value_of(&mut self, e: ExprId) -> Value<'a> {
+    /// The string or bytes that are to be assigned: evaluated, so that a fault leaves the variable as it was. Bytes that are in
+    /// the place which they are assigned to are copied.
+    pub(super) fn value_of(&mut self, e: ExprId, to: Option<&Place>) -> Value<'a> {
         match self.val(e) {
+            Val::Bytes { len } if matches!((self.expr(e), to), (Expr::ReadBytes { addr, .. }, Some(to)) if self.is_in(*addr, to)) =>
+            {
+                let mem = self.buffer(len.next_multiple_of(8).max(8));
+                self.put(mem, e, false);
+                Value::Bytes(mem, len)
+            }
             Val::Bytes { len } => Value::Bytes(self.bytes_of(e), len),
             _ => Value::Text(self.text_or_none(e)),
         }
@@ -174,20 +182,27 @@ impl<'a> Select<'a> {
             Expr::Elem(array, key) => Text::Mem(self.elem_string(*array, key)),
             Expr::StrJoin { a, b, cap } => Text::Mem(self.join(*a, *b, *cap)),
             Expr::Sub { sub, args, cap } => Text::Mem(self.sub_text(*sub, args, *cap, false)),
-            _ => {
-                let cap = match self.val(id) {
-                    Val::Str { cap } => cap,
-                    Val::Bytes { len } => len,
-                    Val::Int => 1,
-                };
-                let mem = self.buffer(cap.next_multiple_of(8));
-                // Of two strings the shorter one must not leave stack unwritten that is read for the longer one: the
-                // verifier before 6.3 refuses that.
-                let pad = matches!(self.expr(id), Expr::Cond(..)) && matches!(mem.base, Base::Frame(_));
-                self.put(mem, id, pad);
-                Text::Mem(Mem { cap, ..mem })
-            }
+            Expr::ReadBytes { addr, space: Space::Kernel, len } if *len > 0 => match self.own_memory(*addr, *len) {
+                Some((base, off)) => Text::Mem(Mem { base, off, cap: *len, padded: false }),
+                None => self.buffered(id),
+            },
+            _ => self.buffered(id),
         }
+    }
+
+    /// Where a string or bytes are once they have been put into a buffer.
+    fn buffered(&mut self, id: ExprId) -> Text<'a> {
+        let cap = match self.val(id) {
+            Val::Str { cap } => cap,
+            Val::Bytes { len } => len,
+            Val::Int => 1,
+        };
+        let mem = self.buffer(cap.next_multiple_of(8));
+        // Of two strings the shorter one must not leave stack unwritten that is read for the longer one: the
+        // verifier before 6.3 refuses that.
+        let pad = matches!(self.expr(id), Expr::Cond(..)) && matches!(mem.base, Base::Frame(_));
+        self.put(mem, id, pad);
+        Text::Mem(Mem { cap, ..mem })
     }
 
     /// Puts a string into `to`, cut to its capacity, with zeros after it up to the capacity if `pad`. A fault may leave
@@ -195,7 +210,11 @@ impl<'a> Select<'a> {
     pub(super) fn put(&mut self, to: Mem, id: ExprId, pad: bool) {
         match self.expr(id) {
             Expr::ReadStr { addr, space, cap, max } => {
-                let addr = self.address(*addr);
+                let own = if *space == Space::Kernel { self.own_memory(*addr, 1) } else { None };
+                let addr = match own {
+                    Some((base, off)) => self.b.addr(base, off),
+                    None => self.address(*addr),
+                };
                 let cap = (*cap).clamp(1, to.cap);
                 let limit = max.map(|max| match self.expr(max) {
                     Expr::Const(n) => Rhs::Imm((*n as u64).min(u64::from(cap) - 1) as i32 + 1),
@@ -211,9 +230,11 @@ impl<'a> Select<'a> {
                     self.clear(to.base, to.off, to.cap.next_multiple_of(8));
                 }
                 let size = limit.unwrap_or(Rhs::Imm(cap as i32));
-                if *space == probity_ir::Space::Scratch {
+                if own.is_some() {
+                    self.probe_read_str(to.base, to.off, size, addr, Space::Kernel);
+                } else if *space == Space::Scratch {
                     if let Some(from) = self.copied_place(addr, cap) {
-                        self.read_str(to.base, to.off, size, from, probity_ir::Space::Kernel);
+                        self.read_str(to.base, to.off, size, from, Space::Kernel);
                     }
                 } else {
                     self.read_str(to.base, to.off, size, addr, *space);
@@ -221,12 +242,16 @@ impl<'a> Select<'a> {
             }
             Expr::ReadBytes { .. } => {
                 let Expr::ReadBytes { addr, space, len } = self.expr(id) else { return };
-                let addr = self.address(*addr);
                 let len = (*len).min(to.cap);
+                let own = if *space == Space::Kernel && len > 0 { self.own_memory(*addr, len) } else { None };
                 if pad {
                     self.clear(to.base, to.off + (len & !7) as i32, to.cap.next_multiple_of(8) - (len & !7));
                 }
-                if *space == probity_ir::Space::Scratch {
+                if let Some((base, off)) = own {
+                    return self.copy(to, Mem { base, off, cap: len, padded: false }, len);
+                }
+                let addr = self.address(*addr);
+                if *space == Space::Scratch {
                     if let Some(from) = self.copied_place(addr, len) {
                         self.copy_bytes(to.base, to.off, len, from);
                     }
@@ -291,7 +316,10 @@ impl<'a> Select<'a> {
 
     fn copy(&mut self, to: Mem, from: Mem, len: u32) {
         if len <= 64 {
-            for (at, size) in parts(len) {
+            // The stack is read and written at aligned places only.
+            let framed = |m: Mem| if matches!(m.base, Base::Frame(_)) { m.off } else { 0 };
+            let align = 1 << (framed(to) | framed(from) | 8).trailing_zeros();
+            for (at, size) in parts(len, align) {
                 let v = self.b.load(size, from.base, from.off + at as i32);
                 self.b.store(size, to.base, to.off + at as i32, Rhs::Reg(v));
             }
@@ -352,7 +380,7 @@ impl<'a> Select<'a> {
     pub(super) fn str_len(&mut self, id: ExprId) -> V {
         // A NUL counts in what the helper returns.
         let with_nul = match self.expr(id) {
-            Expr::ReadStr { addr, space, cap, max: None } if *space != probity_ir::Space::Scratch => {
+            Expr::ReadStr { addr, space, cap, max: None } if *space != Space::Scratch => {
                 let addr = self.address(*addr);
                 let to = self.buffer((*cap).max(1));
                 self.read_str(to.base, to.off, Rhs::Imm(to.cap as i32), addr, *space)
@@ -391,7 +419,7 @@ impl<'a> Select<'a> {
     }
 
     /// The address of a constant.
-    fn constant_text(&mut self, bytes: &[u8]) -> V {
+    pub(super) fn constant_text(&mut self, bytes: &[u8]) -> V {
         let mut all = bytes.to_vec();
         all.push(0);
         let at = self.plan.constant(&all);
@@ -465,7 +493,7 @@ impl<'a> Select<'a> {
                 all.resize(wide, 0);
             }
         }
-        let list: Vec<(u32, Size)> = parts(all.len() as u32).collect();
+        let list: Vec<(u32, Size)> = parts(all.len() as u32, 8).collect();
         for (i, &(at, size)) in list.iter().enumerate() {
             let v = self.b.load(size, mem.base, mem.off + at as i32);
             let value = word(&all[at as usize..][..size.bytes()]);
@@ -550,14 +578,6 @@ fn sets_temp(body: &[probity_ir::Stmt], temp: TempId) -> bool {
     body.iter().any(|s| match s {
         probity_ir::Stmt::SetTemp(t, _) => *t == temp,
         probity_ir::Stmt::If { then, otherwise, .. } => sets_temp(then, temp) || sets_temp(otherwise, temp),
-        _ => false,
-    })
-}
-
-fn sets_var(body: &[probity_ir::Stmt], var: probity_ir::VarId) -> bool {
-    body.iter().any(|s| match s {
-        probity_ir::Stmt::SetVar(v, _) => *v == var,
-        probity_ir::Stmt::If { then, otherwise, .. } => sets_var(then, var) || sets_var(otherwise, var),
         _ => false,
     })
 }

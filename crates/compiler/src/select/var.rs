@@ -2,16 +2,16 @@
 
 use super::Select;
 use super::build::{Cost, Key, Name};
-use super::text::Mem;
+use super::text::{Mem, Text, Value};
 use crate::vcode::{B, Base, Rhs, V};
 use probity_bpf::helpers::Helper;
 use probity_bpf::insn::{AtomicOp, Cond, Size, Width};
-use probity_ir::{Drop, Expr, ExprId, Location, TempId, Val, VarId, VarPlace};
+use probity_ir::{Drop, Expr, ExprId, Location, Place, TempId, Val, VarId, VarPlace};
 
 /// `BPF_LOCAL_STORAGE_GET_F_CREATE`.
 const CREATE: i64 = 1;
 
-impl Select<'_> {
+impl<'a> Select<'a> {
     /// An integer variable's value.
     pub(super) fn var(&mut self, var: VarId) -> V {
         match self.plan.layout.var(var) {
@@ -102,24 +102,34 @@ impl Select<'_> {
             Val::Bytes { len } => len,
             Val::Int => 8,
         };
-        let value = self.value_of(e);
+        let size = crate::layout::padded(val);
+        // Bytes are set to the constant 0 as a whole.
+        let zero = matches!(self.expr(e), Expr::Const(_));
+        let value = if zero { Value::Text(Text::Const(b"")) } else { self.value_of(e, Some(&Place::Var(var))) };
         let to = |base, off| Mem { base, off, cap, padded: false };
         match place {
             VarPlace::Global(off) => {
                 let at = self.b.map_value(self.plan.layout.state_map, off);
-                self.put_value(to(Base::Reg(at), 0), value);
+                self.put_or_clear(to(Base::Reg(at), 0), value, zero.then_some(size));
             }
             VarPlace::Thread(off) => {
                 let lost = self.b.cold();
                 let ptr = self.thread_create(lost);
-                self.put_value(to(Base::Reg(ptr), off as i32), value);
+                self.put_or_clear(to(Base::Reg(ptr), off as i32), value, zero.then_some(size));
                 self.thread_lost(ptr, lost);
             }
             VarPlace::Clause => {
                 if let Some(&mem) = self.this_strings.get(&var) {
-                    self.put_value(Mem { cap, ..mem }, value);
+                    self.put_or_clear(Mem { cap, ..mem }, value, zero.then_some(size));
                 }
             }
+        }
+    }
+
+    fn put_or_clear(&mut self, to: Mem, value: Value<'a>, clear: Option<u32>) {
+        match clear {
+            Some(size) => self.clear(to.base, to.off, size),
+            None => self.put_value(to, value),
         }
     }
 
@@ -134,7 +144,7 @@ impl Select<'_> {
     }
 
     /// As [`Select::lost`], for thread storage: after it, the storage at `ptr` is known to be there, unless it was lost.
-    fn thread_lost(&mut self, ptr: V, lost: B) {
+    pub(super) fn thread_lost(&mut self, ptr: V, lost: B) {
         let (name, join) = (self.b.name(), self.b.block());
         self.b.set(name, ptr);
         self.b.jump(join);

@@ -44,6 +44,16 @@ fn show(c: &ClauseCode, e: ExprId) -> String {
         Expr::Part { of, offset, size, .. } => format!("{}@{offset}:{size}", s(of)),
         Expr::UserAddr(a) => format!("user[{}]", s(a)),
         Expr::ReadBytes { addr, space, len } => format!("{space:?}.bytes{len}[{}]", s(addr)),
+        Expr::AddrOf(p) => format!("&{}", place(c, p)),
+        Expr::Bounded { index, len } => format!("{} below {len}", s(index)),
+        Expr::CharAt { of, index } => format!("{}[{}]", s(of), s(index)),
+    }
+}
+
+fn place(c: &ClauseCode, p: &Place) -> String {
+    match p {
+        Place::Var(v) => format!("v{}", v.0),
+        Place::Elem(a, k) => format!("a{}[{}]", a.0, k.iter().map(|e| show(c, *e)).collect::<Vec<_>>().join(",")),
     }
 }
 
@@ -63,6 +73,13 @@ fn block(c: &ClauseCode, stmts: &[Stmt]) -> String {
             }
             Stmt::CopyIn { dst, addr, len, max, space } => {
                 format!("t{} = copyin {space:?} {} {} {max}", dst.0, show(c, *addr), show(c, *len))
+            }
+            Stmt::Store { to, offset, value, size } => {
+                let to = match to {
+                    Dest::Place(p) => place(c, p),
+                    other => format!("{other:?}"),
+                };
+                format!("{to}+{}:{size} = {}", show(c, *offset), show(c, *value))
             }
             Stmt::Aggregate { agg, key, args } => format!("@{}[{}] <- {}", agg.0, list(key), list(args)),
             Stmt::Emit { record, values } => format!("emit{}({})", record.0, list(values)),
@@ -198,7 +215,7 @@ fn records() {
 fn memory() {
     assert_eq!(read("trace(curthread->pid);"), "emit0(btf(task,16,4,true))");
     assert_eq!(read("trace(curthread->real_parent->tgid);"), "emit0(Kernel.i32[Add(btf(task,24,8,false),20)])");
-    assert_eq!(read("trace(curthread->in_execve);"), "emit0(ShrU(Shl(Kernel.u8[Add(CurThread,32)],59),62))");
+    assert_eq!(read("trace(curthread->in_execve);"), "emit0(ShrU(Shl(Kernel.u32[Add(CurThread,32)],59),62))");
     assert_eq!(read("trace(stringof(curthread->comm));"), "emit0(Kernel.str17[Add(CurThread,40)])");
     assert_eq!(read("trace(curthread->comm[2]);"), "emit0(btf(task,42,1,true))");
     assert_eq!(read("trace(curthread->comm);"), "emit0(Kernel.bytes16[Add(CurThread,40)])");
@@ -320,4 +337,24 @@ fn translated_members_are_their_expressions() {
 
 fn with_var(v: &str) -> String {
     format!("{v} = ctx0; emit0(i32(Add(Kernel.i32[{v}],Kernel.i32[Add({v},4)])))")
+}
+
+#[test]
+fn memory_of_our_own() {
+    let one = |text: &str| {
+        let text = format!(
+            "struct s {{ int a; int b:5; int c:9; char n[4]; }}; struct s x; struct s y; int v[4]; self struct s m[int]; BEGIN {{ {text} }}"
+        );
+        body(&text)
+    };
+    assert_eq!(one("x.a = 3;"), "v0+0:4 = 3");
+    assert_eq!(one("x = y;"), "v0 = Kernel.bytes12[&v1]");
+    assert_eq!(one("x = 0;"), "v0 = 0");
+    assert_eq!(one("v[pid] = 3;"), "v2+Mul(Pid below 4,4):4 = 3");
+    assert_eq!(one("self->m[1].a += 2;"), "a0[1]+0:4 = i32(Add(Kernel.i32[&a0[1]],2))");
+    assert_eq!(one("self->m[1] = 0;"), "a0[1] = 0");
+    // Other bits of the unit stay.
+    assert_eq!(one("x.b = 3;"), "v0+4:4 = Or(And(Kernel.u32[Add(&v0,4)],-32),And(Shl(3,0),31))");
+    assert_eq!(one("x.n = execname;"), "v0+6:4 = comm");
+    assert_eq!(one("i = execname[1];"), "v3 = comm[1]");
 }

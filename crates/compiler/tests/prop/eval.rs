@@ -6,9 +6,9 @@
 use probity_bpf::interp::Env;
 use probity_compiler::routine::meaning;
 use probity_ir::{
-    AggFunc, ArrayId, BinOp, Builtin, ClauseCode, ClauseId, Ctx, Drop, Expr, ExprId, Fault, KernelAct, Location, Phase,
-    Program, RingKind, SPEC_ID_BITS, STARTING, STOPPING, Scope, Selector, Space, Stmt, StrOp, Sub, UnOp, UnitId, Val,
-    buckets,
+    AggFunc, ArrayId, BinOp, Builtin, ClauseCode, ClauseId, Ctx, Dest, Drop, Expr, ExprId, Fault, KernelAct, Location,
+    Phase, Place, Program, RingKind, SPEC_ID_BITS, STARTING, STOPPING, Scope, Selector, Space, Stmt, StrOp, Sub, UnOp,
+    UnitId, Val, buckets,
 };
 use std::collections::BTreeMap;
 
@@ -18,6 +18,10 @@ const USER_END: u64 = 0x7fff_ffff_f000;
 const KERNEL_START: u64 = 0xffff_8000_0000_0000;
 /// Where the evaluator pretends the context to be; offsets take the low 40 bits.
 pub const CTX_ADDR: u64 = 0xffff_c900_0000_0000;
+/// Where the evaluator pretends places to be: each that an address is taken of [`PLACE_ROOM`] bytes further.
+const PLACES: u64 = 0xffff_ca00_0000_0000;
+/// Distance of two places.
+const PLACE_ROOM: u64 = 1 << 24;
 
 /// A value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,6 +55,7 @@ impl Value {
                 b.resize(len as usize, 0);
                 Value::Bytes(b)
             }
+            (Value::Int(0), Val::Bytes { .. }) => Value::zero(val),
             (value, _) => value,
         }
     }
@@ -186,6 +191,15 @@ struct Run<'a> {
     scratch: Vec<u8>,
     temps: BTreeMap<u32, i64>,
     mark: (u32, u32),
+    /// What the pretended addresses of places stand for.
+    places: Vec<Spot>,
+}
+
+/// A place whose key is known.
+#[derive(Clone, Debug)]
+enum Spot {
+    Var(u32),
+    Elem(ArrayId, ElemKey),
 }
 
 /// Runs the unit's program once.
@@ -193,8 +207,19 @@ pub fn fire(program: &Program, limits: Limits, state: &mut State, firing: &Firin
     let unit = &program.units[firing.unit.0 as usize];
     let lost = firing.lost;
     let (this, temps) = (BTreeMap::new(), BTreeMap::new());
-    let mut run =
-        Run { program, limits, firing, state, index: 0, lost, this, scratch: Vec::new(), temps, mark: (0, 0) };
+    let mut run = Run {
+        program,
+        limits,
+        firing,
+        state,
+        index: 0,
+        lost,
+        this,
+        scratch: Vec::new(),
+        temps,
+        mark: (0, 0),
+        places: Vec::new(),
+    };
     let index = match &unit.selector {
         Selector::One => Some(0),
         Selector::Cookie => Some(firing.env.cookie),
@@ -286,11 +311,12 @@ impl Run<'_> {
             Stmt::SetElem(id, key, value) => {
                 let key = self.elem_key(code, *id, key)?;
                 let array = &self.program.arrays[id.0 as usize];
-                let value = self.expr(code, *value)?.fit(array.val);
-                if value == Value::zero(array.val) {
+                let value = self.expr(code, *value)?;
+                let bytes = matches!(array.val, Val::Bytes { .. });
+                if value == Value::Int(0) || (!bytes && value.clone().fit(array.val) == Value::zero(array.val)) {
                     self.state.arrays[id.0 as usize].remove(&key);
                 } else {
-                    self.store_elem(*id, key, value);
+                    self.store_elem(*id, key, value.fit(array.val));
                 }
             }
             Stmt::AddElem { array, key, by, old } => {
@@ -315,6 +341,35 @@ impl Run<'_> {
                 self.scratch.extend(bytes);
                 self.scratch.resize(at + room, 0);
                 self.temps.insert(dst.0, at as i64);
+            }
+            Stmt::Store { to, offset, value, size } => {
+                let spot = match to {
+                    Dest::Place(place) => Some(self.spot(code, place)?),
+                    Dest::Scratch | Dest::Global => None,
+                };
+                let offset = self.int(code, *offset)? as u64;
+                let bytes = match self.expr(code, *value)? {
+                    Value::Int(n) => n.to_le_bytes()[..*size as usize].to_vec(),
+                    Value::Str(mut s) => {
+                        s.truncate(*size as usize - 1);
+                        s.resize(*size as usize, 0);
+                        s
+                    }
+                    Value::Bytes(b) => b,
+                };
+                match (to, spot) {
+                    (Dest::Scratch, _) => {
+                        let place =
+                            usize::try_from(offset).ok().and_then(|at| self.scratch.get_mut(at..at + bytes.len()));
+                        place.ok_or((Fault::BadAddress, offset))?.copy_from_slice(&bytes);
+                    }
+                    (_, Some(spot)) => self.write(spot, offset, offset, &bytes)?,
+                    (_, None) => {
+                        let at = offset.wrapping_sub(PLACES);
+                        let spot = usize::try_from(at / PLACE_ROOM).ok().and_then(|i| self.places.get(i)).cloned();
+                        self.write(spot.ok_or((Fault::BadAddress, offset))?, at % PLACE_ROOM, offset, &bytes)?;
+                    }
+                }
             }
             Stmt::Aggregate { agg, key, args } => {
                 let members = self.program.aggs[agg.0 as usize].key.clone();
@@ -420,6 +475,41 @@ impl Run<'_> {
         }
     }
 
+    fn spot(&mut self, code: &ClauseCode, place: &Place) -> Faulted<Spot> {
+        Ok(match place {
+            Place::Var(id) => Spot::Var(id.0),
+            Place::Elem(id, key) => Spot::Elem(*id, self.elem_key(code, *id, key)?),
+        })
+    }
+
+    fn bytes_at(&self, spot: &Spot) -> Vec<u8> {
+        let value = match spot {
+            Spot::Var(id) => self.var(*id),
+            Spot::Elem(id, key) => self.element(*id, key),
+        };
+        match value {
+            Value::Bytes(bytes) => bytes,
+            other => panic!("only bytes have addresses here, not {other:?}"),
+        }
+    }
+
+    /// Writes to a part of a place; `value` is the fault's where it is not all inside.
+    fn write(&mut self, spot: Spot, at: u64, value: u64, new: &[u8]) -> Faulted<()> {
+        let mut bytes = self.bytes_at(&spot);
+        let part = usize::try_from(at).ok().and_then(|at| bytes.get_mut(at..at.checked_add(new.len())?));
+        part.ok_or((Fault::BadAddress, value))?.copy_from_slice(new);
+        match spot {
+            Spot::Var(id) => self.set_var(id, Value::Bytes(bytes)),
+            Spot::Elem(id, key) => self.store_elem(id, key, Value::Bytes(bytes)),
+        }
+        Ok(())
+    }
+
+    fn element(&self, id: ArrayId, key: &ElemKey) -> Value {
+        let there = self.state.arrays[id.0 as usize].get(key).cloned();
+        there.unwrap_or_else(|| Value::zero(self.program.arrays[id.0 as usize].val))
+    }
+
     fn elem_key(&mut self, code: &ClauseCode, id: ArrayId, key: &[ExprId]) -> Faulted<ElemKey> {
         let array = &self.program.arrays[id.0 as usize];
         let mut members = Vec::new();
@@ -473,8 +563,28 @@ impl Run<'_> {
             Expr::Var(id) => self.var(id.0),
             Expr::Elem(id, key) => {
                 let key = self.elem_key(code, *id, key)?;
-                let there = self.state.arrays[id.0 as usize].get(&key).cloned();
-                there.unwrap_or_else(|| Value::zero(self.program.arrays[id.0 as usize].val))
+                self.element(*id, &key)
+            }
+            Expr::AddrOf(place) => {
+                let spot = self.spot(code, place)?;
+                self.places.push(spot);
+                Value::Int((PLACES + PLACE_ROOM * (self.places.len() as u64 - 1)) as i64)
+            }
+            Expr::Bounded { index, len } => {
+                let index = self.int(code, *index)?;
+                if index as u64 >= u64::from(*len) {
+                    return Err((Fault::BadIndex, index as u64));
+                }
+                Value::Int(index)
+            }
+            Expr::CharAt { of, index } => {
+                let text = self.expr(code, *of)?;
+                let index = self.int(code, *index)? as u64;
+                let text = text.text();
+                match usize::try_from(index).ok().filter(|&i| i <= text.len()) {
+                    Some(i) => Value::Int(i64::from(text.get(i).copied().unwrap_or(0) as i8)),
+                    None => return Err((Fault::BadAddress, index)),
+                }
             }
             Expr::Un(op, a) => {
                 let a = self.int(code, *a)?;
@@ -635,6 +745,12 @@ impl Run<'_> {
             Space::User if len == 0 && addr < USER_END => Some(Vec::new()),
             Space::User if addr < USER_END => env.user.read(addr, len, unit.prog.sleepable),
             Space::User => None,
+            Space::Kernel if addr.wrapping_sub(PLACES) < PLACE_ROOM * self.places.len() as u64 => {
+                let at = addr - PLACES;
+                let bytes = self.bytes_at(&self.places[(at / PLACE_ROOM) as usize]);
+                let at = (at % PLACE_ROOM) as usize;
+                bytes.get(at..at + len).map(<[u8]>::to_vec)
+            }
             Space::Kernel if addr >= CTX_ADDR && addr - CTX_ADDR < ctx_len => {
                 let at = (addr - CTX_ADDR) as usize;
                 self.firing.ctx.get(at..at + len).map(<[u8]>::to_vec)

@@ -4,9 +4,9 @@
 //! not zero, so that clauses get far. Sizes are kept where BPF's limits are not met often.
 
 use probity_ir::{
-    Agg, AggFunc, AggId, Array, ArrayId, BinOp, Builtin, Clause, ClauseCode, ClauseId, Ctx, Expr, ExprId, IntKind,
-    KernelAct, Location, Phase, Probe, ProbeDesc, ProbePart, ProgKind, Program, Record, RecordId, RingKind, Scope,
-    Selector, Show, Space, Stmt, StrOp, TempId, UnOp, Unit, UnitId, Val, Var, VarId,
+    Agg, AggFunc, AggId, Array, ArrayId, BinOp, Builtin, Clause, ClauseCode, ClauseId, Ctx, Dest, Expr, ExprId,
+    IntKind, KernelAct, Location, Phase, Place, Probe, ProbeDesc, ProbePart, ProgKind, Program, Record, RecordId,
+    RingKind, Scope, Selector, Show, Space, Stmt, StrOp, TempId, UnOp, Unit, UnitId, Val, Var, VarId,
 };
 use std::collections::BTreeSet;
 
@@ -147,7 +147,11 @@ pub fn program(seed: u64) -> Program {
         1 => rng.pick(&[100, 128, 256]),
         _ => rng.pick(&[16, 24, 32, 64]),
     };
-    let val = |rng: &mut Rng| if rng.chance(60) { Val::Int } else { Val::Str { cap: cap(rng) } };
+    let val = |rng: &mut Rng| match rng.below(20) {
+        0..11 => Val::Int,
+        11..17 => Val::Str { cap: cap(rng) },
+        _ => Val::Bytes { len: rng.pick(&[1, 3, 4, 8, 12, 16, 17, 24, 40, 72, 200]) },
+    };
     for i in 0..3 + rng.below(5) {
         let scope = rng.pick(&[Scope::Global, Scope::Global, Scope::Thread, Scope::Clause]);
         let val = val(&mut rng);
@@ -165,6 +169,7 @@ pub fn program(seed: u64) -> Program {
         let key = (0..members)
             .map(|_| match val(&mut rng) {
                 Val::Int => (Val::Int, Show::Int { size: 8, signed: true, kind: IntKind::Number }),
+                val @ Val::Bytes { .. } => (val, Show::Bytes { ty: None }),
                 val => (val, Show::String),
             })
             .collect();
@@ -402,7 +407,9 @@ impl Gen {
                     let id = self.rng.below(self.program.vars.len() as u64) as u32;
                     let value = match self.program.vars[id as usize].val {
                         Val::Str { .. } => self.string(2),
-                        _ => self.int(4),
+                        Val::Bytes { .. } if self.rng.chance(20) => self.constant(0),
+                        Val::Bytes { len } => self.bytes(len),
+                        Val::Int => self.int(4),
                     };
                     return Stmt::SetVar(VarId(id), value);
                 }
@@ -420,7 +427,8 @@ impl Gen {
                     let value = match self.program.arrays[id as usize].val {
                         Val::Str { .. } => self.string(2),
                         _ if self.rng.chance(20) => self.constant(0),
-                        _ => self.int(3),
+                        Val::Bytes { len } => self.bytes(len),
+                        Val::Int => self.int(3),
                     };
                     return Stmt::SetElem(ArrayId(id), key, value);
                 }
@@ -436,12 +444,17 @@ impl Gen {
                     }
                 }
                 54..58 => return self.copyin(),
-                58..74 => {
+                58..66 => {
+                    if let Some(stmt) = self.store() {
+                        return stmt;
+                    }
+                }
+                66..76 => {
                     if let Some(stmt) = self.aggregate() {
                         return stmt;
                     }
                 }
-                74..88 => return self.emit(),
+                76..88 => return self.emit(),
                 88..90 if self.rng.chance(50) => return Stmt::Stop,
                 90..96 if self.program.nspec > 0 && self.rng.chance(70) => return self.speculation(),
                 90..100 if depth > 0 => {
@@ -482,6 +495,81 @@ impl Gen {
         Stmt::CopyIn { dst, addr, len, max, space }
     }
 
+    /// A place that is bytes, and how many.
+    fn place(&mut self) -> Option<(Place, u32)> {
+        let len = |val: Val| match val {
+            Val::Bytes { len } => Some(len),
+            _ => None,
+        };
+        let vars: Vec<(u32, u32)> =
+            (0..).zip(&self.program.vars).filter_map(|(i, v)| len(v.val).map(|n| (i, n))).collect();
+        let arrays: Vec<(u32, u32)> =
+            (0..).zip(&self.program.arrays).filter_map(|(i, a)| len(a.val).map(|n| (i, n))).collect();
+        if !arrays.is_empty() && (vars.is_empty() || self.rng.chance(30)) {
+            let (id, len) = self.rng.pick(&arrays);
+            return Some((Place::Elem(ArrayId(id), self.array_key(id)), len));
+        }
+        (!vars.is_empty()).then(|| self.rng.pick(&vars)).map(|(id, len)| (Place::Var(VarId(id)), len))
+    }
+
+    /// An offset at which `size` bytes are inside of `len`, if all goes well.
+    fn offset(&mut self, len: u32, size: u32) -> Option<ExprId> {
+        let most = len.checked_sub(size)?;
+        let at = self.rng.below(u64::from(most) + 1) as i64;
+        if self.rng.chance(60) || most < 2 {
+            return Some(self.constant(at));
+        }
+        let step = self.rng.pick(&[1, 2, 4, 8]).min(i64::from(most));
+        let count = most / step as u32 + 1;
+        let index = self.int(1);
+        let small = self.constant(7);
+        let index = if self.rng.chance(70) { self.add(Expr::Bin(BinOp::And, index, small)) } else { index };
+        let index = self.add(Expr::Bounded { index, len: count });
+        let step = self.constant(step);
+        Some(self.add(Expr::Bin(BinOp::Mul, index, step)))
+    }
+
+    /// The address of `size` bytes in a place.
+    fn own_address(&mut self, size: u32) -> Option<ExprId> {
+        let (place, len) = self.place()?;
+        let offset = self.offset(len, size)?;
+        let base = self.add(Expr::AddrOf(place));
+        Some(self.add(Expr::Bin(BinOp::Add, base, offset)))
+    }
+
+    fn store(&mut self) -> Option<Stmt> {
+        let size = self.rng.pick(&[1u32, 1, 2, 4, 4, 8, 8, 3, 12, 20]);
+        let value = |g: &mut Gen| match (size, g.rng.below(4)) {
+            (1 | 2 | 4 | 8, 0..3) => g.int(3),
+            (2.., 0..2) => g.string(1),
+            _ => g.bytes(size),
+        };
+        if let Some((offset, _)) = self.copied(size) {
+            return Some(Stmt::Store { to: Dest::Scratch, offset, value: value(self), size });
+        }
+        let (place, len) = self.place()?;
+        let global = match &place {
+            Place::Var(v) => self.program.vars[v.0 as usize].scope == Scope::Global,
+            Place::Elem(..) => false,
+        };
+        if global && self.rng.chance(25) {
+            let offset = if self.rng.chance(20) {
+                let bad = self.rng.pick(&[0, 1 << 47, -8, 0x66_6000]);
+                self.constant(bad)
+            } else {
+                let offset = self.offset(len, size)?;
+                let base = self.add(Expr::AddrOf(place));
+                self.add(Expr::Bin(BinOp::Add, base, offset))
+            };
+            return Some(Stmt::Store { to: Dest::Global, offset, value: value(self), size });
+        }
+        let offset = match self.rng.below(10) {
+            0 => self.int(1),
+            _ => self.offset(len, size)?,
+        };
+        Some(Stmt::Store { to: Dest::Place(place), offset, value: value(self), size })
+    }
+
     fn array_key(&mut self, id: u32) -> Vec<ExprId> {
         let key = self.program.arrays[id as usize].key.clone();
         key.into_iter().map(|val| self.key_member(val)).collect()
@@ -505,6 +593,11 @@ impl Gen {
     }
 
     fn bytes(&mut self, len: u32) -> ExprId {
+        if self.rng.chance(40)
+            && let Some(addr) = self.own_address(len)
+        {
+            return self.add(Expr::ReadBytes { addr, space: Space::Kernel, len });
+        }
         let space = self.rng.pick(&[Space::User, Space::Kernel]);
         let addr = self.address(space);
         self.add(Expr::ReadBytes { addr, space, len })
@@ -629,6 +722,9 @@ impl Gen {
             Expr::Bin(_, a, b) | Expr::And(a, b) | Expr::Or(a, b) | Expr::StrCmp(_, a, b) => vec![*a, *b],
             Expr::StrJoin { a, b, .. } => vec![*a, *b],
             Expr::Cond(a, b, c) => vec![*a, *b, *c],
+            Expr::AddrOf(Place::Elem(_, key)) => key.clone(),
+            Expr::Bounded { index, .. } => vec![*index],
+            Expr::CharAt { of, index } => vec![*of, *index],
             _ => Vec::new(),
         };
         children.into_iter().map(|c| self.measure(c)).fold((1, own), |(n, ok), (m, fine)| (n + m, ok && fine))
@@ -638,8 +734,8 @@ impl Gen {
         match e {
             Expr::Str(_) | Expr::Comm | Expr::ProbeText(_) | Expr::ReadStr { .. } | Expr::StrJoin { .. } => true,
             Expr::Sub { sub, .. } => sub.is_text(),
-            Expr::Var(id) => self.program.vars[id.0 as usize].val != Val::Int,
-            Expr::Elem(id, _) => self.program.arrays[id.0 as usize].val != Val::Int,
+            Expr::Var(id) => matches!(self.program.vars[id.0 as usize].val, Val::Str { .. }),
+            Expr::Elem(id, _) => matches!(self.program.arrays[id.0 as usize].val, Val::Str { .. }),
             Expr::Cond(_, a, _) => self.is_string(&self.exprs[a.0 as usize]),
             _ => false,
         }
@@ -661,7 +757,8 @@ impl Gen {
         match &self.exprs[id.0 as usize] {
             Expr::Temp(t) => !self.set.contains(&t.0),
             Expr::Bin(BinOp::Add, a, _) => self.is_copy(*a),
-            // Nor is the context's address.
+            // Nor are the addresses of the context and of places.
+            Expr::AddrOf(_) => true,
             Expr::Loc(Location::CtxAddress { .. } | Location::DataLoc { .. }) => true,
             _ => false,
         }
@@ -774,6 +871,11 @@ impl Gen {
                     if let Some((addr, _)) = self.copied(u32::from(size)) {
                         return Expr::Load { addr, size, signed, space: Space::Scratch };
                     }
+                    if self.rng.chance(60)
+                        && let Some(addr) = self.own_address(size.into())
+                    {
+                        return Expr::Load { addr, size, signed, space: Space::Kernel };
+                    }
                     let space = self.rng.pick(&[Space::User, Space::Kernel]);
                     return Expr::Load { addr: self.address(space), size, signed, space };
                 }
@@ -781,7 +883,22 @@ impl Gen {
                     let op = self.rng.pick(&[StrOp::Eq, StrOp::Ne, StrOp::Lt, StrOp::Le, StrOp::Gt, StrOp::Ge]);
                     return Expr::StrCmp(op, self.string(1), self.string(1));
                 }
-                91..94 => return Expr::StrLen(self.string(1)),
+                91..93 => return Expr::StrLen(self.string(1)),
+                93 => {
+                    let of = self.string(1);
+                    let index = match self.rng.below(3) {
+                        0 => self.constant(0),
+                        1 => {
+                            let n = self.rng.below(5) as i64;
+                            self.constant(n)
+                        }
+                        _ => {
+                            let (index, mask) = (self.int(1), self.constant(7));
+                            self.add(Expr::Bin(BinOp::And, index, mask))
+                        }
+                    };
+                    return Expr::CharAt { of, index };
+                }
                 94..100 => {
                     let ids: Vec<u32> = (0..self.program.arrays.len() as u32)
                         .filter(|&i| self.program.arrays[i as usize].val == Val::Int)
@@ -883,7 +1000,7 @@ impl Gen {
                     ProbePart::Name,
                 ])),
                 36..56 => {
-                    let vars = self.vars(|v| v.val != Val::Int);
+                    let vars = self.vars(|v| matches!(v.val, Val::Str { .. }));
                     if vars.is_empty() {
                         continue;
                     }
@@ -891,7 +1008,7 @@ impl Gen {
                 }
                 56..62 => {
                     let ids: Vec<u32> = (0..self.program.arrays.len() as u32)
-                        .filter(|&i| self.program.arrays[i as usize].val != Val::Int)
+                        .filter(|&i| matches!(self.program.arrays[i as usize].val, Val::Str { .. }))
                         .collect();
                     if ids.is_empty() || depth == 0 {
                         continue;
@@ -920,6 +1037,14 @@ impl Gen {
         let max = if self.rng.chance(25) { Some(self.int(1)) } else { None };
         if let Some((addr, room)) = self.copied(2) {
             return Expr::ReadStr { addr, space: Space::Scratch, cap: cap.min(room), max };
+        }
+        if self.rng.chance(20)
+            && let Some((place, len)) = self.place()
+        {
+            let at = self.rng.below(u64::from(len)) as u32;
+            let (base, by) = (self.add(Expr::AddrOf(place)), self.constant(at.into()));
+            let addr = self.add(Expr::Bin(BinOp::Add, base, by));
+            return Expr::ReadStr { addr, space: Space::Kernel, cap: cap.min(len - at), max };
         }
         let space = self.rng.pick(&[Space::User, Space::Kernel]);
         let addr = if self.rng.chance(4) {

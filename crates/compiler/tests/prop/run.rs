@@ -146,9 +146,17 @@ fn read(bytes: &[u8], at: u32, val: Val, whole: bool) -> Result<Value, String> {
 }
 
 fn fault_code(code: u32) -> Option<Fault> {
-    [Fault::BadAddress, Fault::DivideByZero, Fault::NoScratch, Fault::BadStack, Fault::BadSize, Fault::BadIndex]
-        .into_iter()
-        .find(|&f| f as u32 == code)
+    [
+        Fault::BadAddress,
+        Fault::IllegalOp,
+        Fault::DivideByZero,
+        Fault::NoScratch,
+        Fault::BadStack,
+        Fault::BadSize,
+        Fault::BadIndex,
+    ]
+    .into_iter()
+    .find(|&f| f as u32 == code)
 }
 
 fn compare<T: PartialEq + std::fmt::Debug>(what: &str, want: &T, got: &T) -> Result<(), String> {

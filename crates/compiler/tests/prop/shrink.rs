@@ -1,7 +1,7 @@
 //! Making a failing program smaller: takes away clauses, statements and expressions while it still fails.
 
 use crate::eval::Firing;
-use probity_ir::{Expr, ExprId, Program, Stmt, Val};
+use probity_ir::{Dest, Expr, ExprId, Place, Program, Stmt, Val};
 
 /// One thing to take away.
 #[derive(Clone, Copy, Debug)]
@@ -116,6 +116,9 @@ fn apply(program: &Program, cut: Cut) -> Program {
             let string = is_string(program, exprs, n);
             match operand {
                 None if string => *place = Expr::Str(b"a".to_vec()),
+                // An address in a place is nothing else.
+                _ if matches!(exprs[n], Expr::AddrOf(_))
+                    || operands.iter().any(|o| matches!(exprs[o.0 as usize], Expr::AddrOf(_))) => {}
                 None if !matches!(exprs[n], Expr::ReadBytes { .. } | Expr::Const(_) | Expr::Temp(_)) => {
                     *place = Expr::Const(1);
                 }
@@ -137,8 +140,8 @@ fn is_string(program: &Program, exprs: &[Expr], n: usize) -> bool {
     match &exprs[n] {
         Expr::Str(_) | Expr::Comm | Expr::ProbeText(_) | Expr::ReadStr { .. } | Expr::StrJoin { .. } => true,
         Expr::Sub { sub, .. } => sub.is_text(),
-        Expr::Var(id) => program.vars[id.0 as usize].val != Val::Int,
-        Expr::Elem(id, _) => program.arrays[id.0 as usize].val != Val::Int,
+        Expr::Var(id) => matches!(program.vars[id.0 as usize].val, Val::Str { .. }),
+        Expr::Elem(id, _) => matches!(program.arrays[id.0 as usize].val, Val::Str { .. }),
         Expr::Cond(_, a, _) => is_string(program, exprs, a.0 as usize),
         _ => false,
     }
@@ -188,7 +191,14 @@ impl Keep {
     fn expr(&mut self, id: ExprId) -> ExprId {
         let mut e = self.old[id.0 as usize].clone();
         match &mut e {
-            Expr::Elem(_, key) | Expr::Sub { args: key, .. } => key.iter_mut().for_each(|a| *a = self.expr(*a)),
+            Expr::Elem(_, key) | Expr::Sub { args: key, .. } | Expr::AddrOf(Place::Elem(_, key)) => {
+                key.iter_mut().for_each(|a| *a = self.expr(*a))
+            }
+            Expr::Bounded { index, .. } => *index = self.expr(*index),
+            Expr::CharAt { of, index } => {
+                *of = self.expr(*of);
+                *index = self.expr(*index);
+            }
             Expr::Un(_, a) | Expr::Ext { of: a, .. } | Expr::StrLen(a) => *a = self.expr(*a),
             Expr::Load { addr, .. } | Expr::ReadBytes { addr, .. } => *addr = self.expr(*addr),
             Expr::ReadStr { addr, max, .. } => {
@@ -221,6 +231,13 @@ impl Keep {
                 Stmt::SetElem(_, key, a) | Stmt::AddElem { key, by: a, .. } => {
                     key.iter_mut().for_each(|k| *k = self.expr(*k));
                     *a = self.expr(*a);
+                }
+                Stmt::Store { to, offset, value, .. } => {
+                    if let Dest::Place(Place::Elem(_, key)) = to {
+                        key.iter_mut().for_each(|k| *k = self.expr(*k));
+                    }
+                    *offset = self.expr(*offset);
+                    *value = self.expr(*value);
                 }
                 Stmt::CopyIn { addr, len, .. } => {
                     *addr = self.expr(*addr);

@@ -3,10 +3,10 @@
 use super::node::{Body, Items, Node, ParseError, read};
 use super::print::{BIN_OPS, BUILTINS, PARTS, PHASES, SCOPES, SPACES, STR_OPS, SYMBOLS, UN_OPS};
 use crate::{
-    Action, Agg, AggFunc, AggId, Arg, Array, ArrayId, Clause, ClauseCode, ClauseId, Conversion, Ctx, Expr, ExprId,
-    FieldId, Format, IntKind, KernelAct, Location, Operand, Piece, Probe, ProbeDesc, ProgKind, Program, Record,
-    RecordId, RingKind, Selector, Show, Signature, Space, Stack, Stmt, TempId, Test, TypeId, Unit, UnitId, Val, Var,
-    VarId,
+    Action, Agg, AggFunc, AggId, Arg, Array, ArrayId, Clause, ClauseCode, ClauseId, Conversion, Ctx, Dest, Expr,
+    ExprId, FieldId, Format, IntKind, KernelAct, Location, Operand, Piece, Place, Probe, ProbeDesc, ProgKind, Program,
+    Record, RecordId, RingKind, Selector, Show, Signature, Space, Stack, Stmt, TempId, Test, TypeId, Unit, UnitId, Val,
+    Var, VarId,
 };
 
 type Result<T> = std::result::Result<T, ParseError>;
@@ -459,8 +459,31 @@ fn expr(items: &mut Items<'_>) -> Result<Expr> {
         },
         "user-addr" => Expr::UserAddr(expr_id(items)?),
         "read-bytes" => Expr::ReadBytes { addr: expr_id(items)?, space: items.word(SPACES)?, len: items.number()? },
+        "addr-of" => Expr::AddrOf(place(&mut items.list()?)?),
+        "bounded" => Expr::Bounded { index: expr_id(items)?, len: items.number()? },
+        "char-at" => Expr::CharAt { of: expr_id(items)?, index: expr_id(items)? },
         other => return items.error(format!("`{other}` is no expression")),
     })
+}
+
+fn place(items: &mut Items<'_>) -> Result<Place> {
+    let found = match items.atom()? {
+        "var" => Place::Var(VarId(items.id("v")?)),
+        "elem" => Place::Elem(ArrayId(items.id("a")?), items.list()?.rest(expr_id)?),
+        other => return items.error(format!("`{other}` is no place")),
+    };
+    items.end()?;
+    Ok(found)
+}
+
+fn dest(items: &mut Items<'_>) -> Result<Dest> {
+    if items.flag("scratch") {
+        return Ok(Dest::Scratch);
+    }
+    if items.flag("global") {
+        return Ok(Dest::Global);
+    }
+    Ok(Dest::Place(place(&mut items.list()?)?))
 }
 
 fn stmt(items: &mut Items<'_>) -> Result<Stmt> {
@@ -484,6 +507,12 @@ fn stmt(items: &mut Items<'_>) -> Result<Stmt> {
             len: expr_id(&mut items)?,
             max: items.number()?,
             space: items.word(SPACES)?,
+        },
+        "store" => Stmt::Store {
+            to: dest(&mut items)?,
+            offset: expr_id(&mut items)?,
+            value: expr_id(&mut items)?,
+            size: items.number()?,
         },
         "aggregate" => Stmt::Aggregate {
             agg: AggId(items.id("@")?),

@@ -2,9 +2,9 @@
 
 use super::node::Node;
 use crate::{
-    Action, Agg, AggFunc, Array, BinOp, Builtin, ClauseCode, Conversion, Ctx, Expr, ExprId, Format, IntKind, KernelAct,
-    Location, Operand, Phase, Piece, ProbeDesc, ProbePart, ProgKind, Program, Record, RingKind, Scope, Selector, Show,
-    Signature, Space, Stack, Stmt, StrOp, Symbol, Test, UnOp, Unit, Val, Var,
+    Action, Agg, AggFunc, Array, BinOp, Builtin, ClauseCode, Conversion, Ctx, Dest, Expr, ExprId, Format, IntKind,
+    KernelAct, Location, Operand, Phase, Piece, Place, ProbeDesc, ProbePart, ProgKind, Program, Record, RingKind,
+    Scope, Selector, Show, Signature, Space, Stack, Stmt, StrOp, Symbol, Test, UnOp, Unit, Val, Var,
 };
 
 macro_rules! list {
@@ -376,9 +376,19 @@ fn expr(i: usize, expr: &Expr, program: &Program) -> Node {
             vec!["part".into(), (*of).into(), (*offset).into(), (*size).into(), sign(*signed).into()]
         }
         Expr::UserAddr(a) => vec!["user-addr".into(), (*a).into()],
+        Expr::AddrOf(place) => vec!["addr-of".into(), self::place(place, program)],
+        Expr::Bounded { index, len } => vec!["bounded".into(), (*index).into(), (*len).into()],
+        Expr::CharAt { of, index } => vec!["char-at".into(), (*of).into(), (*index).into()],
     };
     items.extend(rest);
     Node::list(items)
+}
+
+fn place(place: &Place, program: &Program) -> Node {
+    match place {
+        Place::Var(id) => list!["var", var_ref(*id, program)],
+        Place::Elem(id, key) => list!["elem", array_ref(*id, program), exprs(key)],
+    }
 }
 
 fn stmt(stmt: &Stmt, program: &Program) -> Node {
@@ -397,6 +407,14 @@ fn stmt(stmt: &Stmt, program: &Program) -> Node {
         }
         Stmt::CopyIn { dst, addr, len, max, space } => {
             list!["copyin", temp(*dst), *addr, *len, *max, self::space(*space)]
+        }
+        Stmt::Store { to, offset, value, size } => {
+            let to = match to {
+                Dest::Place(place) => self::place(place, program),
+                Dest::Scratch => "scratch".into(),
+                Dest::Global => "global".into(),
+            };
+            list!["store", to, *offset, *value, *size]
         }
         Stmt::Aggregate { agg, key, args } => {
             let name = program.aggs.get(agg.0 as usize).map(|a| a.name.as_str());

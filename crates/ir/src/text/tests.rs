@@ -113,7 +113,7 @@ impl Rng {
     fn expr(&mut self) -> Expr {
         let (a, b, c) = (self.id(), self.id(), self.id());
         let (size, signed, space, cap) = (self.size(), self.flip(), self.space(), self.below(600));
-        match self.below(26) {
+        match self.below(29) {
             0 => Expr::Const(self.next() as i64),
             1 => Expr::Loc(self.location(3)),
             2 => Expr::Builtin(self.pick(&super::print::BUILTINS.iter().map(|b| b.1).collect::<Vec<_>>())),
@@ -145,14 +145,21 @@ impl Rng {
             }
             22 => Expr::Part { of: a, offset: cap, size, signed },
             23 => Expr::UserAddr(a),
+            25 => Expr::AddrOf(self.place()),
+            26 => Expr::Bounded { index: a, len: cap },
+            27 => Expr::CharAt { of: a, index: b },
             _ => Expr::ReadBytes { addr: a, space, len: cap },
         }
+    }
+
+    fn place(&mut self) -> Place {
+        if self.flip() { Place::Var(VarId(self.below(4))) } else { Place::Elem(ArrayId(self.below(4)), self.ids()) }
     }
 
     fn stmt(&mut self, depth: u32) -> Stmt {
         let (a, b) = (self.id(), self.id());
         let temp = TempId(self.below(9));
-        match self.below(if depth == 0 { 11 } else { 12 }) {
+        match self.below(if depth == 0 { 12 } else { 13 }) {
             0 => Stmt::SetTemp(temp, a),
             1 => Stmt::SetVar(VarId(self.below(4)), a),
             2 => Stmt::AddVar { var: VarId(self.below(4)), by: a, old: self.option(|_| temp) },
@@ -173,6 +180,14 @@ impl Rng {
                 args: self.ids(),
             },
             10 => Stmt::Mark { line: self.below(999), action: self.below(9) },
+            11 => {
+                let to = match self.below(3) {
+                    0 => Dest::Scratch,
+                    1 => Dest::Global,
+                    _ => Dest::Place(self.place()),
+                };
+                Stmt::Store { to, offset: a, value: b, size: self.below(99) }
+            }
             _ => Stmt::If {
                 cond: a,
                 then: self.list(3, |r| r.stmt(depth - 1)),

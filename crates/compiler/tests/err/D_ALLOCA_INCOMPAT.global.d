@@ -1,1 +1,0 @@
-syscall::read:entry { x = copyin(arg1, 4); }

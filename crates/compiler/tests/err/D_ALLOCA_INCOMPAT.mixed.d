@@ -1,0 +1,1 @@
+syscall::read:entry { x = copyin(arg1, 4); x = (void *)curthread; }

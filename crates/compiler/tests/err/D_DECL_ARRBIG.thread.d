@@ -1,0 +1,1 @@
+self char big[40000]; BEGIN { self->big[1] = 1; }

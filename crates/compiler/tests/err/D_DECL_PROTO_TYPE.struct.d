@@ -1,1 +1,0 @@
-struct s { int x; }; int a[struct s]; BEGIN { }

@@ -1,0 +1,1 @@
+struct s { int x; }; struct s v; BEGIN { v = 3; }
