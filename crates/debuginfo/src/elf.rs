@@ -131,6 +131,32 @@ impl Elf {
         self.image.contents(section)
     }
 
+    /// The contents of a section, decompressed if need be. What they are said to become is believed up to `most` bytes.
+    pub fn decompressed(&self, section: &Section, most: u64) -> Result<Cow<'_, [u8]>> {
+        let contents = self.contents(section)?;
+        if section.flags & u64::from(elf::SHF_COMPRESSED.0) == 0 || !self.is_64() {
+            return Ok(contents);
+        }
+        let bad = |what: &str| Error::malformed(format!("section {}: {what}", section.name));
+        // struct Elf64_Chdr
+        let kind = u32_at(&contents, 0).ok_or_else(|| bad("cut short"))?;
+        let uncompressed_size = u64_at(&contents, 8).filter(|size| *size <= most).ok_or_else(|| bad("too large"))?;
+        let data = contents.get(24..).ok_or_else(|| bad("cut short"))?;
+        let format = match kind {
+            1 => object::CompressionFormat::Zlib,
+            2 => object::CompressionFormat::Zstandard,
+            _ => {
+                return Err(Error::new(
+                    Kind::Unsupported,
+                    format!("section {}: compressed in way {kind}", section.name),
+                ));
+            }
+        };
+        let data = object::CompressedData { format, data, uncompressed_size };
+        let data = data.decompress().map_err(|error| bad(&error.to_string()))?;
+        Ok(Cow::Owned(data.into_owned()))
+    }
+
     /// `len` bytes of the file, starting at `offset`.
     pub fn bytes(&self, offset: u64, len: u64) -> Result<Cow<'_, [u8]>> {
         self.image.bytes(offset, len, "bytes")

@@ -41,6 +41,8 @@ pub struct Section {
     pub name: String,
     /// `SHT_*`.
     pub kind: u32,
+    /// `SHF_*`.
+    pub flags: u64,
     /// Offset in the file.
     pub offset: u64,
     /// Address in memory, before the load bias; 0 if it is not loaded.
@@ -188,8 +190,15 @@ impl Image {
         }
         let table = self.bytes(offset, u64::from(entry) * count as u64, "section headers")?;
         let sections = table.chunks_exact(entry.into()).map(|at| {
-            let section =
-                |offset, vaddr, size, link| Section { name: String::new(), kind: 0, offset, vaddr, size, link };
+            let section = |offset, vaddr, size, link| Section {
+                name: String::new(),
+                kind: 0,
+                flags: 0,
+                offset,
+                vaddr,
+                size,
+                link,
+            };
             let mut section = match wide {
                 true => section(u64_at(at, 24)?, u64_at(at, 16)?, u64_at(at, 32)?, u32_at(at, 40)?),
                 false => {
@@ -197,6 +206,7 @@ impl Image {
                 }
             };
             section.kind = u32_at(at, 4)?;
+            section.flags = if wide { u64_at(at, 8)? } else { u32_at(at, 8)?.into() };
             Some((u32_at(at, 0)?, section))
         });
         let sections: Option<Vec<_>> = sections.collect();

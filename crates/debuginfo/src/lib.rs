@@ -9,6 +9,7 @@ pub mod btf;
 pub mod btf_import;
 pub mod btf_types;
 pub mod ctype;
+pub mod dwarf;
 pub mod elf;
 mod elf_image;
 pub mod error;

@@ -250,7 +250,10 @@ impl Provider for Pid {
             })
             .collect();
         user::attach(sys, probes, prog, Some(pid), &|module| {
-            let objects: Vec<Object> = all.iter().filter(|object| object.module == module).cloned().collect();
+            let mut objects: Vec<Object> = all.iter().filter(|object| object.module == module).cloned().collect();
+            // An executable that really is called a.out must not be probed twice.
+            objects.sort();
+            objects.dedup();
             if objects.is_empty() {
                 return Err(Error::new(Kind::NotFound, format!("process {pid} has no file {module} mapped")));
             }
