@@ -1,18 +1,19 @@
 //! Writes what a session finds: the renderer, the output file, and when to stop.
 
 use crate::args::{Args, Face, Format};
+use crate::output::{Out, Sink, append, dress};
 use anyhow::{Context as _, Result};
 use probity::Consumer;
 use probity::compiler::Options;
 use probity::kernel::{self, Error, Poller, Signals};
-use probity::output::{Aggregations, Context, Event, Json, Renderer, Sort, Style, Text};
-use std::io::{self, BufWriter, Write};
+use probity::output::{Aggregations, Context, Event, Json, Renderer, Style, Text};
+use std::io::{self, Write};
 use std::sync::Arc;
 
 /// The consumer of the command.
 pub struct Printer {
     renderer: Box<dyn Renderer>,
-    out: BufWriter<Box<dyn Write>>,
+    out: Out,
     /// Set by the first signal.
     wake: Arc<kernel::Event>,
     /// The reader of our output has gone away.
@@ -25,34 +26,18 @@ pub fn open(args: &Args, options: &Options) -> Result<Printer> {
     let mut style = if dropin { Style::dtrace() } else { Style::default() };
     // DTrace's own test suite sets this.
     style.anonymous = dropin && std::env::var_os("_DTRACE_TESTING").is_some();
-    style.quiet = options.quiet;
-    style.flowindent = options.flowindent;
-    style.rawbytes = options.rawbytes;
-    style.printsize = options.printsize;
-    style.droptags = options.droptags;
-    style.stackindent = options.stackindent.min(1 << 10) as usize;
-    style.noresolve = options.noresolve;
+    dress(&mut style, options);
     style.crossing = probity::crossing_providers();
-    style.sort = Sort {
-        key: options.aggsortkey,
-        keypos: options.aggsortkeypos as u32,
-        pos: options.aggsortpos as u32,
-        reverse: options.aggsortrev,
-        ..style.sort
-    };
     let renderer: Box<dyn Renderer> = match args.format {
         Format::Text => Box::new(Text::new(style)),
         Format::Json => Box::new(Json::new(style)),
     };
-    let out: Box<dyn Write> = match &args.output {
-        Some(path) => {
-            let file = std::fs::File::options().append(true).create(true).open(path);
-            Box::new(file.with_context(|| format!("failed to open output file '{path}'"))?)
-        }
-        None => Box::new(io::stdout()),
+    let sink = match &args.output {
+        Some(path) => append(path.as_bytes()).with_context(|| format!("failed to open output file '{path}'"))?,
+        None => Sink::Stdout,
     };
     let wake = watch_signals().context("cannot wait for signals")?;
-    Ok(Printer { renderer, out: BufWriter::with_capacity(1 << 16, out), wake, closed: false })
+    Ok(Printer { renderer, out: Out::new(sink, options), wake, closed: false })
 }
 
 /// The first signal sets the event that is returned; a second one ends the process at once, whatever the other threads are stuck
@@ -89,7 +74,7 @@ impl Printer {
 
     /// Prints the aggregations that were not printed yet.
     pub fn finish(&mut self, cx: &Context<'_>, aggs: &mut Aggregations) -> Result<(), Error> {
-        let result = self.renderer.finish(cx, aggs, &mut self.out);
+        let result = self.renderer.finish(cx, aggs, &mut self.out).and_then(|()| self.out.packets(true));
         self.check(result)?;
         self.turn()
     }
@@ -125,7 +110,8 @@ impl Consumer for Printer {
         if self.closed {
             return Ok(());
         }
-        let result = self.renderer.flush(&mut self.out).and_then(|()| self.out.flush());
+        let result = self.renderer.flush(&mut self.out);
+        let result = result.and_then(|()| self.out.packets(false)).and_then(|()| self.out.flush());
         self.check(result)
     }
 

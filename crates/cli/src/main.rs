@@ -5,6 +5,8 @@ mod args;
 mod consumer;
 mod help;
 mod list;
+mod output;
+mod packets;
 mod question;
 mod run;
 

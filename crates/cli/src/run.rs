@@ -44,6 +44,19 @@ pub fn run(args: &Args) -> Result<u8> {
         help::complain(help::name(args.face), "buffer size lowered to 1g");
     }
     announce(args, &input, &compiled);
+    if let Some(place) = compiled.destructive.filter(|_| !compiled.options.destructive) {
+        if args.face == Face::Dtrace {
+            bail!("could not enable tracing: Destructive actions not allowed");
+        }
+        let message = "this action changes the system, which needs to be allowed";
+        let d = Diagnostic::error(probity::syntax::tags::D_UNKNOWN, place, message);
+        let d = d.help("give -w, or `#pragma D option destructive`");
+        complain(args, &input, &compiled.sources, &[d]);
+        bail!("");
+    }
+    if compiled.options.destructive && !compiled.options.quiet && args.face == Face::Dtrace {
+        help::complain("dtrace", "allowing destructive actions");
+    }
     let symbols = SystemSymbols::new(&sys);
     let mut session = probity::start(&sys, &compiled, &symbols)?;
     for attachment in session.attachments() {

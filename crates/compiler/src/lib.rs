@@ -47,6 +47,8 @@ pub struct Compiled {
     pub types: TypeTable,
     /// Its texts, for messages.
     pub sources: Sources,
+    /// The first action that changes the system, if any.
+    pub destructive: Option<Span>,
 }
 
 impl Compiled {
@@ -83,6 +85,8 @@ pub struct Front {
     pub types: TypeTable,
     /// Its texts, for messages.
     pub sources: Sources,
+    /// The first action that changes the system, if any.
+    pub destructive: Option<Span>,
 }
 
 /// Runs the passes up to the program in IR.
@@ -100,6 +104,7 @@ pub fn check_only(input: &Input, env: &dyn Env) -> (Front, Vec<Diagnostic>) {
     }
     let checked = check::check(&expanded, &bound, env, types, &mut diags);
     let failed = diags.iter().any(Diagnostic::is_error);
+    let destructive = checked.as_ref().and_then(|c| c.destructive);
     let (program, types) = match checked {
         Some(checked) if !failed => {
             let program = lower::lower(&checked, &bound, &expanded.options, &expanded.sources);
@@ -107,18 +112,18 @@ pub fn check_only(input: &Input, env: &dyn Env) -> (Front, Vec<Diagnostic>) {
         }
         _ => (None, TypeTable::default()),
     };
-    (Front { program, options: expanded.options, types, sources: expanded.sources }, diags)
+    (Front { program, options: expanded.options, types, sources: expanded.sources, destructive }, diags)
 }
 
 /// Compiles a program. The texts come back with or without one, so that the diagnostics can be shown.
 pub fn compile(input: &Input, env: &dyn Env) -> (Option<Compiled>, Sources, Vec<Diagnostic>) {
     let (front, mut diags) = check_only(input, env);
-    let Front { program, options, types, sources } = front;
+    let Front { program, options, types, sources, destructive } = front;
     let Some(program) = program else { return (None, sources, diags) };
     match codegen(&program, &codegen_options(&program, &options, env.ncpu())) {
         Ok((object, layout)) => {
             let copy = sources.clone();
-            (Some(Compiled { program, object, layout, options, types, sources }), copy, diags)
+            (Some(Compiled { program, object, layout, options, types, sources, destructive }), copy, diags)
         }
         Err(error) => {
             let span = error.line.and_then(|line| line_span(&sources, line));

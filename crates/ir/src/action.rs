@@ -173,6 +173,35 @@ pub enum Action {
     Normalize(AggId, Operand),
     /// `denormalize(@a)`.
     Denormalize(AggId),
+    /// `system(format, …)`: the shell runs the text.
+    System {
+        /// The format.
+        format: Format,
+        /// Its operands in the order of use.
+        operands: Vec<Operand>,
+    },
+    /// `freopen(format, …)`: output goes to that file from here on; without pieces, to the first output again.
+    Freopen {
+        /// The format.
+        format: Format,
+        /// Its operands in the order of use.
+        operands: Vec<Operand>,
+    },
+    /// `ftruncate()`: what the output file holds is removed.
+    Ftruncate,
+    /// `setopt(name[, value])`
+    Setopt(Operand, Option<Operand>),
+    /// `pcap(skb, protocol)`
+    Pcap {
+        /// What the data begin with: a `PCAP_*` constant.
+        proto: Operand,
+        /// The packet's length.
+        len: Operand,
+        /// How many of its bytes were recorded.
+        captured: Operand,
+        /// The bytes, and zeros after them.
+        data: Operand,
+    },
     /// `commit(id)`: the speculation of that handle.
     Commit(Operand),
     /// `discard(id)`: likewise.

@@ -446,6 +446,12 @@ pub enum KernelAct {
     /// `commit(id)`, `discard(id)`: makes an active id idle; the result is its handle, 0 where it was not active. An id that is
     /// negative or above [`Program::nspec`] is an `IllegalOp` fault.
     SpecEnd,
+    /// Sends a signal (operand: its number) to the process that runs; an `IllegalOp` fault, with the number, where the kernel
+    /// refuses: no such signal, a kernel thread, process 1.
+    Raise,
+    /// The kernel function that the probe is at returns its operand at once, without being run; an `IllegalOp` fault where the
+    /// kernel refuses. Only in programs with the registers as context.
+    Return,
 }
 
 /// A statement.

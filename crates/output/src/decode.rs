@@ -129,6 +129,24 @@ impl Fields<'_> {
             }
             Action::Normalize(agg, by) => Item::Normalize(*agg, self.value(by)?.int() as u64),
             Action::Denormalize(agg) => Item::Denormalize(*agg),
+            Action::System { operands, .. } => {
+                Item::System(operands.iter().map(|o| self.value(o)).collect::<Result<_, _>>()?)
+            }
+            Action::Freopen { operands, .. } => {
+                Item::Freopen(operands.iter().map(|o| self.value(o)).collect::<Result<_, _>>()?)
+            }
+            Action::Ftruncate => Item::Ftruncate,
+            Action::Setopt(name, value) => {
+                let text =
+                    |o: &Operand| self.value(o).map(|v| String::from_utf8_lossy(v.bytes().unwrap_or(&[])).into_owned());
+                Item::Setopt(text(name)?, value.as_ref().map(text).transpose()?)
+            }
+            Action::Pcap { proto, len, captured, data } => {
+                let captured = self.value(captured)?.int().max(0) as usize;
+                let mut bytes = self.value(data)?.bytes().unwrap_or(&[]).to_vec();
+                bytes.truncate(captured);
+                Item::Pcap { proto: self.value(proto)?.int(), len: self.value(len)?.int() as u32, data: bytes }
+            }
             Action::Commit(handle) => Item::Commit(self.value(handle)?.int() as u64),
             Action::Discard(handle) => Item::Discard(self.value(handle)?.int() as u64),
             Action::Default => Item::Default,

@@ -1,6 +1,6 @@
 //! The words for drops and faults: DTrace's texts and tags where it has them, our own for what it does not count.
 
-use crate::event::{DropCount, Fault};
+use crate::event::{DropCount, Fault, Record};
 use crate::render::Style;
 use probity_ir::{Drop, Program};
 
@@ -114,6 +114,16 @@ fn fault_detail(fault: &Fault) -> String {
         11 => format!(" ({})", fault.value as i64),
         _ => String::new(),
     }
+}
+
+/// One line without its end: an action that the consumer could not do.
+pub fn deed_text(program: &Program, record: &Record, message: &str, style: &Style) -> String {
+    let (id, desc) = match record.probe.get(program) {
+        Some(probe) => (probe.id, probe.desc.to_string()),
+        None => (0, "<unknown probe>".into()),
+    };
+    let epid = probity_ir::epid(program, record.probe.unit, record.clause, record.probe.index);
+    format!("{}: error on enabled probe ID {epid} (ID {id}: {desc}): {message}", style.prefix)
 }
 
 /// One line without its end:

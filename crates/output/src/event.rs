@@ -169,6 +169,23 @@ pub enum Item {
     Normalize(AggId, u64),
     /// `denormalize(@a)`
     Denormalize(AggId),
+    /// `system(format, …)`: the operands in the order of use.
+    System(Vec<Value>),
+    /// `freopen(format, …)`: likewise.
+    Freopen(Vec<Value>),
+    /// `ftruncate()`
+    Ftruncate,
+    /// `setopt(name[, value])`
+    Setopt(String, Option<String>),
+    /// `pcap(skb, protocol)`
+    Pcap {
+        /// What the data begin with: a `PCAP_*` constant.
+        proto: i64,
+        /// The packet's length.
+        len: u32,
+        /// As many of its bytes as were recorded.
+        data: Vec<u8>,
+    },
     /// `commit()` of the speculation of that handle.
     Commit(u64),
     /// `discard()` likewise.

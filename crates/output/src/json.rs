@@ -6,7 +6,8 @@
 //!   source), `items`: `{"action":"trace","value":V}`, `{"action":"printf","text":S,"args":[V…]}`, `{"action":"default"}`,
 //!   `{"action":"tracemem","value":{"bytes":"hex"}}`, and `{"action":"print","ctype":"struct s","value":P}` with `"address":"0x…"` for what
 //!   a pointer points to and `"truncated":true` beyond `printsize`. P is an object with the members' names, an array, a string for characters,
-//!   an enumerator's name, `"0x…"` for a pointer, or a number
+//!   an enumerator's name, `"0x…"` for a pointer, or a number; `{"action":"system","command":S}`, `{"action":"freopen","file":S}`,
+//!   `{"action":"ftruncate"}`, `{"action":"setopt","option":S,"value":S}`, `{"action":"pcap","protocol":n,"length":n,"data":{"bytes":"hex"}}`
 //! - `aggregation`: `name`, `function`, `normal` when not 1, `entries` in order: `key` (array of V), and `value` (a number, `null`
 //!   where there is none) or `buckets` (`[{"lo","hi","count"}…]`, those that are not empty; `null` is no bound), and `cpus` with `aggpercpu`
 //! - `drops`: `cause`, `tag`, `cpu` (`null` for all together), `count`, `message`
@@ -19,7 +20,8 @@
 
 use crate::Context;
 use crate::agg::{Aggregations, Table};
-use crate::drops::{drop_name, drop_tag, drop_text, fault_name, fault_text};
+use crate::deed::{Asked, Output};
+use crate::drops::{deed_text, drop_name, drop_tag, drop_text, fault_name, fault_text};
 use crate::event::{Event, Fault, Item, ProbeRef, Record, Value};
 use crate::histogram;
 use crate::order;
@@ -46,7 +48,13 @@ impl Json {
         Json { style }
     }
 
-    fn record(&self, cx: &Context, record: &Record, aggs: &mut Aggregations, out: &mut dyn Write) -> io::Result<()> {
+    fn record(
+        &mut self,
+        cx: &Context,
+        record: &Record,
+        aggs: &mut Aggregations,
+        out: &mut dyn Output,
+    ) -> io::Result<()> {
         let actions = cx.program.records.get(record.record.0 as usize).map_or(&[][..], |r| &r.actions);
         let mut items = Vec::new();
         for (item, action) in record.items.iter().zip(actions) {
@@ -82,7 +90,21 @@ impl Json {
                         self.aggregation(cx, agg, aggs, out)?;
                     }
                 }
-                (item, _) => apply(item, aggs),
+                (item, action) => match Asked::of(
+                    item,
+                    action,
+                    Surroundings { symbols: cx.symbols, dropin: self.style.dropin, noresolve: self.style.noresolve },
+                ) {
+                    Some(asked) => {
+                        items.push(asked_json(&asked));
+                        self.record_line(cx, record, &mut items, out)?;
+                        if let Err(message) = out.deed(asked.deed(record.time), &mut self.style) {
+                            let message = deed_text(cx.program, record, &message, &self.style);
+                            writeln!(out, "{}", json!({"type": "error", "message": message}))?;
+                        }
+                    }
+                    None => apply(item, aggs),
+                },
             }
         }
         self.record_line(cx, record, &mut items, out)
@@ -148,13 +170,25 @@ impl Json {
     }
 }
 
+fn asked_json(asked: &Asked) -> J {
+    match asked {
+        Asked::System(command) => json!({"action": "system", "command": text_json(command)}),
+        Asked::Freopen(file) => json!({"action": "freopen", "file": text_json(file)}),
+        Asked::Ftruncate => json!({"action": "ftruncate"}),
+        Asked::Setopt(name, value) => json!({"action": "setopt", "option": name, "value": value}),
+        Asked::Packet(proto, len, data) => {
+            json!({"action": "pcap", "protocol": proto, "length": len, "data": hex(data)})
+        }
+    }
+}
+
 impl Renderer for Json {
     fn event(
         &mut self,
         cx: &Context,
         event: &Event,
         aggs: &mut Aggregations,
-        out: &mut dyn Write,
+        out: &mut dyn Output,
         _err: &mut dyn Write,
     ) -> io::Result<()> {
         let object = match event {

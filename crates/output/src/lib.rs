@@ -10,6 +10,7 @@
 
 pub mod agg;
 pub mod decode;
+pub mod deed;
 pub mod drops;
 pub mod event;
 pub mod histogram;
@@ -25,6 +26,7 @@ pub mod typed;
 
 pub use agg::{Aggregations, Entry, Store, Table};
 pub use decode::{DecodeError, decode};
+pub use deed::{Deed, Output};
 pub use drops::{drop_name, drop_note, drop_tag, drop_text, fault_name, fault_text};
 pub use event::{DropCount, Event, Fault, Item, Kind, ProbeRef, Record, Value};
 pub use json::Json;

@@ -2,6 +2,7 @@
 
 use crate::Context;
 use crate::agg::Aggregations;
+use crate::deed::Output;
 use crate::event::{Event, Item};
 use crate::order::Sort;
 use std::io;
@@ -70,7 +71,7 @@ pub trait Renderer {
         cx: &Context,
         event: &Event,
         aggs: &mut Aggregations,
-        out: &mut dyn io::Write,
+        out: &mut dyn Output,
         err: &mut dyn io::Write,
     ) -> io::Result<()>;
 

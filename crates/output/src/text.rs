@@ -3,6 +3,7 @@
 use crate::Context;
 use crate::agg::{Aggregations, Entry, Table};
 use crate::decode::raw;
+use crate::deed::{Asked, Output};
 use crate::drops;
 use crate::event::{Event, Item, ProbeRef, Record, Value};
 use crate::histogram;
@@ -47,7 +48,14 @@ impl Text {
         Surroundings { symbols: cx.symbols, dropin: self.style.dropin, noresolve: self.style.noresolve }
     }
 
-    fn record(&mut self, cx: &Context, record: &Record, aggs: &mut Aggregations, buf: &mut Vec<u8>) {
+    fn record(
+        &mut self,
+        cx: &Context,
+        record: &Record,
+        aggs: &mut Aggregations,
+        buf: &mut Vec<u8>,
+        (out, err): (&mut dyn Output, &mut dyn Write),
+    ) -> io::Result<()> {
         let firing = (record.cpu, record.probe, record.clause);
         let plan = cx.plan.records.get(record.record.0 as usize);
         let continues = plan.is_some_and(|p| p.continues) && self.open == Some(firing);
@@ -69,13 +77,33 @@ impl Text {
                     typed::text(cx.types, *ty, bytes, *addr, Look::of(&self.style), buf);
                 }
                 (Item::Tracemem(bytes), _) => raw_bytes(bytes, buf),
-                (item, _) => apply(item, aggs),
+                (item, action) => match Asked::of(item, action, self.around(cx)) {
+                    Some(asked) => {
+                        out.write_all(buf)?;
+                        buf.clear();
+                        match out.deed(asked.deed(record.time), &mut self.style) {
+                            Ok(true) => {}
+                            Ok(false) => {
+                                if let Asked::Packet(_, _, data) = asked {
+                                    raw_bytes(data, buf);
+                                }
+                            }
+                            Err(message) => {
+                                let text = drops::deed_text(cx.program, record, &message, &self.style);
+                                // DTrace ends these messages with a line of their own.
+                                writeln!(err, "{text}{}", if self.style.dropin { "\n" } else { "" })?;
+                            }
+                        }
+                    }
+                    None => apply(item, aggs),
+                },
             }
         }
         self.open = Some(firing);
         if !plan.is_some_and(|p| p.open) {
             self.end_line(buf);
         }
+        Ok(())
     }
 
     fn start_line(&mut self, cx: &Context, record: &Record, buf: &mut Vec<u8>) {
@@ -322,15 +350,14 @@ impl Renderer for Text {
         cx: &Context,
         event: &Event,
         aggs: &mut Aggregations,
-        out: &mut dyn Write,
+        out: &mut dyn Output,
         err: &mut dyn Write,
     ) -> io::Result<()> {
         match event {
             Event::Record(record) => {
                 let mut buf = std::mem::take(&mut self.buf);
                 buf.clear();
-                self.record(cx, record, aggs, &mut buf);
-                let done = out.write_all(&buf);
+                let done = self.record(cx, record, aggs, &mut buf, (out, err)).and_then(|()| out.write_all(&buf));
                 self.buf = buf;
                 done
             }

@@ -51,6 +51,9 @@ impl Checker<'_> {
 
     fn action(&mut self, func: &Func, args: &[Expr], span: Span) -> Res<TAction> {
         self.count_args(func, args.len(), span)?;
+        if let Some(action) = self.outside(func, args, span) {
+            return action;
+        }
         let Some((first, rest)) = args.split_first() else { return Err(super::Reported) };
         match func.name {
             "speculate" => return self.speculate(first, span),
@@ -222,7 +225,7 @@ impl Checker<'_> {
         }
     }
 
-    fn printf(&mut self, first: &Expr, rest: &[Expr], span: Span) -> Res<TAction> {
+    pub(super) fn printf(&mut self, first: &Expr, rest: &[Expr], span: Span) -> Res<TAction> {
         let (format, spans) = self.format(first, "printf")?;
         let mut values = Vec::new();
         let mut bad = false;

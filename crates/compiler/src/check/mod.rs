@@ -15,6 +15,7 @@ mod library;
 mod member;
 mod names;
 mod ops;
+mod outside;
 mod print;
 mod proto;
 mod provider;

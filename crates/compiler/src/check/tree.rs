@@ -7,8 +7,8 @@
 //! explicit. Side effects ([`TKind::Assign`], [`TKind::Step`], [`TKind::CopyIn`]) take place where C has them, operands left to right.
 
 use probity_ir::{
-    AggFunc, AggId, ArrayId, BinOp, Builtin, Format, Location, ProbePart, Space, StrOp, Sub, Symbol, TypeId, UnOp,
-    VarId,
+    AggFunc, AggId, ArrayId, BinOp, Builtin, Format, KernelAct, Location, ProbePart, Space, StrOp, Sub, Symbol, TypeId,
+    UnOp, VarId,
 };
 use probity_syntax::Span;
 
@@ -237,6 +237,29 @@ pub enum TAction {
     Normalize(AggId, TExpr),
     /// `denormalize(@a)`
     Denormalize(AggId),
+    /// `system(format, …)`
+    System(Format, Vec<TExpr>),
+    /// `freopen(format, …)`; an empty format returns to the first output.
+    Freopen(Format, Vec<TExpr>),
+    /// `ftruncate()`
+    Ftruncate,
+    /// `setopt(name[, value])`
+    Setopt(TExpr, Option<TExpr>),
+    /// `pcap(skb, protocol)`, with the offsets of three members of `struct sk_buff`.
+    Pcap {
+        /// The packet's buffer.
+        skb: TExpr,
+        /// What its data begin with, a `PCAP_*` constant.
+        proto: TExpr,
+        /// `len`
+        len: u32,
+        /// `data_len`
+        data_len: u32,
+        /// `data`
+        data: u32,
+    },
+    /// Done in the kernel: `raise`, `stop`, `return`.
+    Kernel(KernelAct, Vec<TExpr>),
     /// `speculate(id)`: what follows in its block is recorded speculatively, or not run where that is not active.
     Speculate(TExpr),
     /// `commit(id)`

@@ -6,8 +6,8 @@ use crate::check::tree::*;
 use crate::check::{Checked, Variant};
 use crate::options::Options;
 use probity_ir::{
-    Action, AggId, ArrayId, ClauseCode, ClauseId, Expr, ExprId, FieldId, HEADER, IntKind, KernelAct, Operand, Place,
-    Program, Record, RecordId, RingKind, Scope, Show, Signature, Stmt, TempId, UnitId, Val, Var, VarId,
+    Action, AggId, ArrayId, BinOp, ClauseCode, ClauseId, Expr, ExprId, FieldId, HEADER, IntKind, KernelAct, Operand,
+    Place, Program, Record, RecordId, RingKind, Scope, Show, Signature, Space, Stmt, TempId, UnitId, Val, Var, VarId,
 };
 use probity_syntax::{Sources, Span};
 use std::collections::HashMap;
@@ -364,6 +364,13 @@ impl ClauseLower<'_> {
             }
             TAction::Commit(id) => return self.end_speculation(id, Action::Commit),
             TAction::Discard(id) => return self.end_speculation(id, Action::Discard),
+            TAction::Kernel(act, args) => {
+                // A firing that acts leaves a line, as one that records does.
+                self.pend();
+                self.flush();
+                let args = args.iter().map(|e| self.expr(e)).collect();
+                return self.push(Stmt::Act { act: *act, dst: None, args });
+            }
             _ => self.pend(),
         }
         let control = !matches!(
@@ -372,6 +379,7 @@ impl ClauseLower<'_> {
                 | TAction::Printf(..)
                 | TAction::Print { .. }
                 | TAction::Tracemem { .. }
+                | TAction::Pcap { .. }
                 | TAction::Default
         );
         let lowered = match action {
@@ -388,13 +396,58 @@ impl ClauseLower<'_> {
             TAction::Trunc(agg, count) => Action::Trunc(*agg, count.as_ref().map(|e| self.operand(e))),
             TAction::Normalize(agg, by) => Action::Normalize(*agg, self.operand(by)),
             TAction::Denormalize(agg) => Action::Denormalize(*agg),
-            TAction::Default | TAction::Speculate(_) | TAction::Commit(_) | TAction::Discard(_) => Action::Default,
+            TAction::System(format, operands) => {
+                let operands = operands.iter().map(|e| self.operand(e)).collect();
+                Action::System { format: format.clone(), operands }
+            }
+            TAction::Freopen(format, operands) => {
+                let operands = operands.iter().map(|e| self.operand(e)).collect();
+                Action::Freopen { format: format.clone(), operands }
+            }
+            TAction::Ftruncate => Action::Ftruncate,
+            TAction::Setopt(name, value) => Action::Setopt(self.operand(name), value.as_ref().map(|e| self.operand(e))),
+            TAction::Pcap { skb, proto, len, data_len, data } => self.pcap(skb, proto, [*len, *data_len, *data]),
+            TAction::Default
+            | TAction::Kernel(..)
+            | TAction::Speculate(_)
+            | TAction::Commit(_)
+            | TAction::Discard(_) => Action::Default,
         };
         if let Some(p) = &mut self.pending {
             p.control |= control;
             p.stop |= matches!(action, TAction::Exit(_));
             p.actions.push(lowered);
         }
+    }
+
+    /// `pcap`: at most `pcapsize` bytes of what the packet's buffer holds in one piece.
+    fn pcap(&mut self, skb: &TExpr, proto: &TExpr, [len, data_len, data]: [u32; 3]) -> Action {
+        let skb = self.expr(skb);
+        let skb = self.hold(skb, Val::Int);
+        let proto = self.operand(proto);
+        let load = |c: &mut Self, off: u32, size| {
+            let off = c.constant(off.into());
+            let addr = c.add(Expr::Bin(BinOp::Add, skb, off));
+            let value = c.add(Expr::Load { addr, size, signed: false, space: Space::Kernel });
+            c.hold(value, Val::Int)
+        };
+        let (len, apart) = (load(self, len, 4), load(self, data_len, 4));
+        let from = load(self, data, 8);
+        let max = u32::try_from(self.cx.options.pcapsize).unwrap_or(u32::MAX);
+        let here = self.add(Expr::Bin(BinOp::Sub, len, apart));
+        let most = self.constant(max.into());
+        let fits = self.add(Expr::Bin(BinOp::LtU, here, most));
+        let captured = self.add(Expr::Cond(fits, here, most));
+        let captured = self.hold(captured, Val::Int);
+        let dst = self.temp();
+        self.effect(Stmt::CopyIn { dst, addr: from, len: captured, max, space: Space::Kernel });
+        let addr = self.add(Expr::Temp(dst));
+        let bytes = self.add(Expr::ReadBytes { addr, space: Space::Scratch, len: max });
+        let number = Show::Int { size: 4, signed: false, kind: IntKind::Number };
+        let len = Operand { field: self.field(len, Val::Int), show: number.clone() };
+        let captured = Operand { field: self.field(captured, Val::Int), show: number };
+        let data = Operand { field: self.field(bytes, Val::Bytes { len: max }), show: Show::Bytes { ty: None } };
+        Action::Pcap { proto, len, captured, data }
     }
 
     /// Puts a value into the pending record.

@@ -310,6 +310,11 @@ pub(crate) fn exprs_of(stmt: &TStmt) -> Vec<&TExpr> {
         TStmtKind::Aggregate { key, args, .. } => key.iter().chain(args).collect(),
         TStmtKind::Action(action) => match action {
             TAction::Trace(e) | TAction::Exit(e) | TAction::Normalize(_, e) | TAction::Trunc(_, Some(e)) => vec![e],
+            TAction::System(_, operands) | TAction::Freopen(_, operands) => operands.iter().collect(),
+            TAction::Kernel(_, args) => args.iter().collect(),
+            TAction::Setopt(name, value) => std::iter::once(name).chain(value).collect(),
+            TAction::Pcap { skb, proto, .. } => vec![skb, proto],
+            TAction::Ftruncate => vec![],
             TAction::Speculate(e) | TAction::Commit(e) | TAction::Discard(e) => vec![e],
             TAction::Printf(_, operands) => operands.iter().collect(),
             TAction::Print { value, .. } => vec![value],

@@ -1,8 +1,11 @@
+//! What a program does in the kernel besides computing and recording: signals, overridden returns, and speculations.
+//!
 //! Speculations: handing out ids, handles of active ones, room, and the end of one. All state is in the state map and changes by
 //! atomic instructions, so that CPUs and interrupts need no lock; see [`probity_ir::layout`].
 
 use super::Select;
 use crate::vcode::{B, Base, Rhs, V};
+use probity_bpf::helpers::Helper;
 use probity_bpf::insn::{AluOp, AtomicOp, Cond, Size, Width};
 use probity_ir::{Drop, ExprId, Fault, KernelAct, SPEC_ID_BITS, SPEC_SLOT, TempId};
 
@@ -18,11 +21,27 @@ impl Select<'_> {
             (KernelAct::SpecUse, Some(id)) => self.spec_use(id),
             (KernelAct::SpecRoom { bytes }, Some(handle)) => self.spec_room(bytes, handle),
             (KernelAct::SpecEnd, Some(id)) => self.spec_end(id),
+            (KernelAct::Raise, Some(signal)) => self.send_signal(signal),
+            (KernelAct::Return, Some(value)) => self.override_return(value),
             (_, None) => self.b.imm(0),
         };
         if let Some(dst) = dst {
             self.b.set(super::build::Name::Temp(self.at as u32, dst), result);
         }
+    }
+
+    fn send_signal(&mut self, signal: ExprId) -> V {
+        let signal = self.int(signal);
+        let result = self.b.call(Helper::SendSignal, &[signal]);
+        self.fault_if(Cond::Ne, result, Rhs::Imm(0), Fault::IllegalOp, signal);
+        self.b.imm(0)
+    }
+
+    fn override_return(&mut self, value: ExprId) -> V {
+        let value = self.int(value);
+        let result = self.b.call(Helper::OverrideReturn, &[self.ctx, value]);
+        self.fault_if(Cond::Ne, result, Rhs::Imm(0), Fault::IllegalOp, value);
+        self.b.imm(0)
     }
 
     /// The slot of the speculation number `index` (from 0), which is masked, so that the verifier sees its bound.

@@ -224,6 +224,22 @@ fn action(items: &mut Items<'_>) -> Result<Action> {
         "trunc" => Action::Trunc(agg(&mut items)?, optional(&mut items, operand)?),
         "normalize" => Action::Normalize(agg(&mut items)?, operand(&mut items)?),
         "denormalize" => Action::Denormalize(agg(&mut items)?),
+        "system" => {
+            let format = format(&mut items)?;
+            return Ok(Action::System { format, operands: items.rest(operand)? });
+        }
+        "freopen" => {
+            let format = format(&mut items)?;
+            return Ok(Action::Freopen { format, operands: items.rest(operand)? });
+        }
+        "ftruncate" => Action::Ftruncate,
+        "setopt" => Action::Setopt(operand(&mut items)?, optional(&mut items, operand)?),
+        "pcap" => Action::Pcap {
+            proto: operand(&mut items)?,
+            len: operand(&mut items)?,
+            captured: operand(&mut items)?,
+            data: operand(&mut items)?,
+        },
         "commit" => Action::Commit(operand(&mut items)?),
         "discard" => Action::Discard(operand(&mut items)?),
         "default" => Action::Default,
@@ -537,9 +553,13 @@ fn stmt(items: &mut Items<'_>) -> Result<Stmt> {
 }
 
 fn act(items: &mut Items<'_>) -> Result<KernelAct> {
-    for (word, act) in
-        [("spec-start", KernelAct::SpecStart), ("spec-use", KernelAct::SpecUse), ("spec-end", KernelAct::SpecEnd)]
-    {
+    for (word, act) in [
+        ("spec-start", KernelAct::SpecStart),
+        ("spec-use", KernelAct::SpecUse),
+        ("spec-end", KernelAct::SpecEnd),
+        ("raise", KernelAct::Raise),
+        ("return", KernelAct::Return),
+    ] {
         if items.flag(word) {
             return Ok(act);
         }

@@ -181,6 +181,21 @@ fn action(action: &Action) -> Node {
         Action::Trunc(id, Some(count)) => list!["trunc", agg(id), operand(count)],
         Action::Normalize(id, by) => list!["normalize", agg(id), operand(by)],
         Action::Denormalize(id) => list!["denormalize", agg(id)],
+        Action::System { format, operands } | Action::Freopen { format, operands } => {
+            let word = if matches!(action, Action::System { .. }) { "system" } else { "freopen" };
+            let mut items = vec![word.into(), self::format(format)];
+            items.extend(operands.iter().map(operand));
+            Node::list(items)
+        }
+        Action::Ftruncate => list!["ftruncate"],
+        Action::Setopt(name, value) => {
+            let mut items = vec!["setopt".into(), operand(name)];
+            items.extend(value.iter().map(operand));
+            Node::list(items)
+        }
+        Action::Pcap { proto, len, captured, data } => {
+            list!["pcap", operand(proto), operand(len), operand(captured), operand(data)]
+        }
         Action::Commit(handle) => list!["commit", operand(handle)],
         Action::Discard(handle) => list!["discard", operand(handle)],
         Action::Default => list!["default"],
@@ -438,6 +453,8 @@ fn act(act: &KernelAct) -> Node {
         KernelAct::SpecUse => "spec-use".into(),
         KernelAct::SpecRoom { bytes } => list!["spec-room", *bytes],
         KernelAct::SpecEnd => "spec-end".into(),
+        KernelAct::Raise => "raise".into(),
+        KernelAct::Return => "return".into(),
     }
 }
 

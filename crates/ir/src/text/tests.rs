@@ -175,6 +175,8 @@ impl Rng {
                     KernelAct::SpecUse,
                     KernelAct::SpecRoom { bytes: 40 },
                     KernelAct::SpecEnd,
+                    KernelAct::Raise,
+                    KernelAct::Return,
                 ]),
                 dst: self.option(|_| temp),
                 args: self.ids(),
@@ -243,7 +245,7 @@ impl Rng {
 
     fn action(&mut self) -> Action {
         let agg = AggId(self.below(4));
-        match self.below(13) {
+        match self.below(18) {
             0 => Action::Trace(self.operand()),
             1 => Action::Printf { format: self.format(), operands: self.list(3, Rng::operand) },
             2 => Action::Printa { format: self.option(Rng::format), aggs: self.list(3, |r| AggId(r.below(4))) },
@@ -254,6 +256,16 @@ impl Rng {
             7 => Action::Denormalize(agg),
             8 => Action::Print { addr: self.option(Rng::operand), value: self.operand(), ty: TypeId(self.below(99)) },
             9 => Action::Tracemem { data: self.operand(), size: self.option(Rng::operand) },
+            12 => Action::System { format: self.format(), operands: self.list(3, Rng::operand) },
+            13 => Action::Freopen { format: self.format(), operands: self.list(3, Rng::operand) },
+            14 => Action::Ftruncate,
+            15 => Action::Setopt(self.operand(), self.option(Rng::operand)),
+            16 => Action::Pcap {
+                proto: self.operand(),
+                len: self.operand(),
+                captured: self.operand(),
+                data: self.operand(),
+            },
             10 => Action::Commit(self.operand()),
             11 => Action::Discard(self.operand()),
             _ => Action::Default,
