@@ -177,7 +177,11 @@ fn flags(args: &mut Args, argv: impl Iterator<Item = OsString>) -> Result<(), St
                 let value = text()?;
                 args.cpp_flags.push(format!("-{c}{value}"));
             }
-            Flag::Short(c @ ('G' | 'h' | 'A' | 'a' | 'X' | 'B' | 'W')) => {
+            Flag::Short('X') => {
+                let v = text()?;
+                option("stdc", Some(v));
+            }
+            Flag::Short(c @ ('G' | 'h' | 'A' | 'a' | 'B' | 'W')) => {
                 return Err(format!("-{c} is not supported by this version"));
             }
             Flag::Long(name) if name == "format" && args.face == Face::Probity => {
@@ -191,10 +195,20 @@ fn flags(args: &mut Args, argv: impl Iterator<Item = OsString>) -> Result<(), St
             Flag::Long(name) if name == "help" => args.help = true,
             Flag::Long(name) if name == "version" => args.version = true,
             Flag::Value(first) => {
+                if args.face == Face::Dtrace {
+                    // DTrace takes flags behind arguments too.
+                    args.rest.push(first.to_string_lossy().into_owned());
+                    continue;
+                }
                 // Flags end at the first argument that is none: the rest belongs to the script.
                 let rest = std::iter::once(first).chain(parser.raw_args().map_err(|e| e.to_string())?);
                 args.rest = rest.map(|a| a.to_string_lossy().into_owned()).collect();
                 break;
+            }
+            // The data model: there is one.
+            Flag::Short('6') if matches!(parser.next(), Ok(Some(Short('4')))) => {}
+            Flag::Short('3') => {
+                return Err("-32: the 32-bit data model is not supported; programs are read as 64-bit".into());
             }
             Flag::Short(c) => return Err(format!("invalid option '-{c}'")),
             Flag::Long(name) => return Err(format!("invalid option '--{name}'")),

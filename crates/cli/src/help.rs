@@ -39,7 +39,11 @@ pub fn version(face: Face, verbose: bool) {
         Face::Probity => print(&format!("probity {version}\n")),
     }
     if verbose {
-        print(&format!("This is Probity {version}; D as of dtrace-utils 2.0.7\n"));
+        match face {
+            // Scripts take the last three numbers of the line that begins like this.
+            Face::Dtrace => print(&format!("This is DTrace 2.0.7\nas provided by Probity {version}\n")),
+            Face::Probity => print(&format!("This is Probity {version}; D as of dtrace-utils 2.0.7\n")),
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use probity::World;
 use probity::compiler::{Env, Input};
 use probity::ir::{Probe, ProbeDesc, TypeTable};
 use probity::kernel::System;
+use probity::syntax::{Diagnostic, tags};
 use std::io::{self, BufWriter, Write};
 
 /// Lists the probes that the input names, or all.
@@ -13,6 +14,21 @@ pub fn list(args: &Args, sys: &System, input: &Input) -> Result<u8> {
     let world = World::new(sys);
     let mut out = BufWriter::new(io::stdout());
     let mut count = 0u64;
+    let mut listing = None;
+    let mut failed = false;
+    if !input.sources.is_empty() {
+        let (found, sources, mut diagnostics) = probity::compiler::probes(input, &world);
+        if args.face == Face::Dtrace {
+            // Here a description without probes is no error: it is told with the list.
+            diagnostics.retain(|d| d.tag != tags::D_PDESC_ZERO);
+        }
+        crate::run::complain(args, input, &sources, &diagnostics);
+        failed = diagnostics.iter().any(Diagnostic::is_error);
+        if failed && args.face == Face::Dtrace {
+            return Ok(1);
+        }
+        listing = Some(found);
+    }
     let result = head(&mut out).and_then(|()| {
         let mut failure = Ok(());
         let mut show = |probe: Probe| {
@@ -21,19 +37,28 @@ pub fn list(args: &Args, sys: &System, input: &Input) -> Result<u8> {
                 failure = line(&mut out, &world, &probe, args);
             }
         };
-        if input.sources.is_empty() {
+        match listing {
+            Some(listing) => {
+                listing.probes.into_iter().for_each(&mut show);
+                if args.face == Face::Dtrace {
+                    for desc in listing.unmatched {
+                        crate::help::complain(
+                            "dtrace",
+                            &format!("failed to match {desc}: No probe matches description"),
+                        );
+                    }
+                    // As DTrace's own exit status.
+                    count = count.max(1);
+                }
+            }
             // Every provider that can say something does; the others' reasons are not asked for here.
-            let _ = world.probes(&ProbeDesc::default(), &mut show);
-        } else {
-            let (probes, sources, diagnostics) = probity::compiler::probes(input, &world);
-            crate::run::complain(args, input, &sources, &diagnostics);
-            probes.into_iter().for_each(&mut show);
+            None => drop(world.probes(&ProbeDesc::default(), &mut show)),
         }
         failure.and_then(|()| out.flush())
     });
     match result {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => bail!("cannot write the list: {e}"),
-        _ => Ok(u8::from(count == 0)),
+        _ => Ok(u8::from(count == 0 || failed)),
     }
 }
 

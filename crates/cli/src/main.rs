@@ -3,6 +3,7 @@
 
 mod args;
 mod consumer;
+mod cpp;
 mod help;
 mod list;
 mod output;

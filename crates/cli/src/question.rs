@@ -5,17 +5,18 @@ use crate::args::{Args, Face, SourceKind};
 use anyhow::{Context, Result, anyhow, bail};
 use probity::compiler::options::OptionError;
 use probity::compiler::{Input, Options, Source};
-use probity::kernel::System;
+use probity::kernel::{Kind, System};
 use probity::syntax::{Macros, Origin};
 use probity::{Targets, Until};
-use std::path::Path;
-use std::process::{Command, Stdio};
 
 /// Builds the input. Commands are started and held, processes grabbed.
 pub fn build(args: &Args, sys: &System, targets: &mut Targets) -> Result<Input> {
     let mut options = Options::default();
+    for (name, value) in environment() {
+        options.set(&name, Some(&value)).map_err(|e| wrong_option(args.face, &name, Some(&value), &e))?;
+    }
     for (name, value) in &args.options {
-        options.set(name, value.as_deref()).map_err(|e| wrong_option(name, value.as_deref(), &e))?;
+        options.set(name, value.as_deref()).map_err(|e| wrong_option(args.face, name, value.as_deref(), &e))?;
     }
     let mut target = None;
     let until = match options.evaltime.as_str() {
@@ -30,7 +31,10 @@ pub fn build(args: &Args, sys: &System, targets: &mut Targets) -> Result<Input> 
     }
     for text in &args.pids {
         let pid = text.parse::<u32>().ok().filter(|&p| p > 0).with_context(|| format!("invalid pid: {text}"))?;
-        let pid = targets.grab(pid).with_context(|| format!("failed to grab pid {pid}"))?;
+        let pid = targets.grab(pid).map_err(|e| match e.kind() {
+            Kind::Gone | Kind::NotFound if args.face == Face::Dtrace => anyhow!("No such process"),
+            _ => anyhow::Error::from(e).context(format!("failed to grab pid {pid}")),
+        })?;
         target.get_or_insert(pid);
     }
     let sources =
@@ -75,6 +79,12 @@ fn libraries(dirs: &[String]) -> Vec<Source> {
     libraries
 }
 
+/// Options from the environment: `DTRACE_OPT_STRSIZE=1k` is `-x strsize=1k`, in front of those of the command line.
+fn environment() -> Vec<(String, String)> {
+    let all = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
+    all.filter_map(|(k, v)| Some((k.strip_prefix("DTRACE_OPT_")?.to_ascii_lowercase(), v))).collect()
+}
+
 fn source(args: &Args, kind: SourceKind, text: &str, options: &Options) -> Result<Source> {
     let flag = match kind {
         SourceKind::Provider => 'P',
@@ -90,12 +100,15 @@ fn source(args: &Args, kind: SourceKind, text: &str, options: &Options) -> Resul
                 }
                 path => std::fs::read(path),
             };
-            let bytes = bytes.with_context(|| format!("failed to open {text}"))?;
+            let bytes = bytes.map_err(|e| {
+                let why = e.to_string();
+                anyhow!("failed to open {text}: {}", why.split(" (os error").next().unwrap_or(&why))
+            })?;
             if bytes.starts_with(b"\x7fELF") {
                 bail!("{text} is an ELF file, not a D script");
             }
             let cpp = args.cpp || options.cpp;
-            let bytes = if cpp { preprocess(text, &bytes, &args.cpp_flags, options)? } else { bytes };
+            let bytes = if cpp { crate::cpp::run(args, text, &bytes, options)? } else { bytes };
             let text_of = String::from_utf8_lossy(&bytes).into_owned();
             return Ok(Source { origin: Origin::File(text.into()), text: text_of });
         }
@@ -103,42 +116,10 @@ fn source(args: &Args, kind: SourceKind, text: &str, options: &Options) -> Resul
     Ok(Source { origin: Origin::Flag(flag), text: text.into() })
 }
 
-/// Runs the C preprocessor over a script. Its line markers keep the places of errors right.
-fn preprocess(name: &str, text: &[u8], flags: &[String], options: &Options) -> Result<Vec<u8>> {
-    let cpp = if options.cpppath.is_empty() { "cpp" } else { &options.cpppath };
-    let mut command = Command::new(cpp);
-    command.args(["-D__linux=1", "-D__SUNW_D=1", "-D__SUNW_D_64=1", "-D__SUNW_D_VERSION=0x02000007"]);
-    command.args(&options.cppargs).args(flags);
-    // The text comes through a pipe, so what it includes by a relative name is looked for beside the script.
-    if let Some(dir) = Path::new(name).parent() {
-        command.arg("-iquote").arg(if dir.as_os_str().is_empty() { Path::new(".") } else { dir });
-    }
-    let mut child = command
-        .args(["-", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .with_context(|| format!("-C needs the C preprocessor '{cpp}' (package cpp), or another by -x cpppath"))?;
-    // `#!` is no directive; the line stays, empty, for the count.
-    let script = text.strip_prefix(b"#!").map_or(text, |rest| {
-        let end = rest.iter().position(|&b| b == b'\n').unwrap_or(rest.len());
-        &rest[end..]
-    });
-    let mut input = child.stdin.take().context("cpp has no standard input")?;
-    let feed = script.to_vec();
-    // On a thread, because a long output fills its pipe before all input is read. A cpp that ends early says why itself.
-    let writer = std::thread::spawn(move || drop(std::io::Write::write_all(&mut input, &feed)));
-    let output = child.wait_with_output().context("cpp failed")?;
-    drop(writer.join());
-    if !output.status.success() {
-        bail!("failed to preprocess {name}: {cpp} ends with {}", output.status);
-    }
-    Ok(output.stdout)
-}
-
 /// Why an option of the command line was not set.
-fn wrong_option(name: &str, value: Option<&str>, error: &OptionError) -> anyhow::Error {
+fn wrong_option(face: Face, name: &str, value: Option<&str>, error: &OptionError) -> anyhow::Error {
     match error {
+        _ if face == Face::Dtrace => anyhow!("failed to set -x {name}: {}", error.dtrace()),
         OptionError::Name(None) => anyhow!("failed to set -x {name}: Invalid option name"),
         OptionError::Name(Some(near)) => {
             anyhow!("failed to set -x {name}: Invalid option name; is '{near}' meant?")
@@ -146,5 +127,6 @@ fn wrong_option(name: &str, value: Option<&str>, error: &OptionError) -> anyhow:
         OptionError::Value(expected) => {
             anyhow!("failed to set -x {name}={}: Invalid value for specified option: {expected}", value.unwrap_or(""))
         }
+        OptionError::Refused(why) => anyhow!("failed to set -x {name}: {why}"),
     }
 }

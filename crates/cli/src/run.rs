@@ -18,6 +18,9 @@ const MAX_BUFFER: u64 = 1 << 30;
 pub fn run(args: &Args) -> Result<u8> {
     let sys = System::live();
     let mut targets = Targets::default();
+    if args.sources.is_empty() && args.check && args.face == Face::Dtrace {
+        return Ok(0);
+    }
     if args.sources.is_empty() && !args.list {
         if args.pids.is_empty() && args.commands.is_empty() {
             help::usage(args.face);
@@ -56,6 +59,9 @@ pub fn run(args: &Args) -> Result<u8> {
     }
     if compiled.options.destructive && !compiled.options.quiet && args.face == Face::Dtrace {
         help::complain("dtrace", "allowing destructive actions");
+    }
+    if compiled.program.units.is_empty() && !compiled.options.zdefs {
+        bail!("no probes matched");
     }
     let symbols = SystemSymbols::new(&sys);
     let mut session = probity::start(&sys, &compiled, &symbols)?;

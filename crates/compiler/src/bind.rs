@@ -44,6 +44,37 @@ pub struct Bound {
     pub units: Vec<BoundUnit>,
 }
 
+/// What a program's descriptions match, description by description: what `-l` lists.
+#[derive(Clone, Debug, Default)]
+pub struct Listing {
+    /// In order; a probe that two descriptions match is there twice.
+    pub probes: Vec<Probe>,
+    /// The descriptions that match nothing.
+    pub unmatched: Vec<String>,
+}
+
+/// Looks up the probes of every description, and nothing else about them.
+pub fn list(program: &Expanded, env: &dyn Env, diags: &mut Vec<Diagnostic>) -> Listing {
+    let mut out = Listing::default();
+    for item in &program.items {
+        let Item::Clause(clause) = item else { continue };
+        for spec in &clause.probes {
+            if let Err(d) = probes_of(spec, program.options.zdefs, env, &mut out.probes) {
+                if d.tag == tags::D_PDESC_ZERO {
+                    out.unmatched.push(match &spec.kind {
+                        ProbeSpecKind::Fields { provider, module, function, name } => {
+                            ProbeDesc::new(&provider.text, &module.text, &function.text, &name.text).to_string()
+                        }
+                        ProbeSpecKind::Id(_) | ProbeSpecKind::IdRange(..) => format!(":::{}", spec.text),
+                    });
+                }
+                diags.push(*d);
+            }
+        }
+    }
+    out
+}
+
 /// Finds the probes of every clause.
 pub fn bind(program: &Expanded, env: &dyn Env, types: &mut TypeTable, diags: &mut Vec<Diagnostic>) -> Bound {
     let mut found: Vec<Probe> = Vec::new();
@@ -148,7 +179,7 @@ pub fn bind(program: &Expanded, env: &dyn Env, types: &mut TypeTable, diags: &mu
             } else {
                 let message =
                     format!("{} of the probes cannot be traced, {what} among them: {}", failed.len(), error.message);
-                diags.push(Diagnostic::warning(tags::D_PDESC_INVAL, span, message).region("probe description"));
+                diags.push(Diagnostic::warning(tags::D_PDESC_INVAL, span, message));
             }
         }
         bound.clauses.push(BoundClause { item, layers: kept_layers, mentions });
@@ -164,7 +195,6 @@ pub fn env_error(error: &EnvError, tag: &'static str, span: Option<probity_synta
         Some(help) => d.help(help.clone()),
         None => d,
     }
-    .region("probe description")
 }
 
 fn probes_of(spec: &ProbeSpec, zdefs: bool, env: &dyn Env, hits: &mut Vec<Probe>) -> Result<(), Box<Diagnostic>> {
@@ -178,9 +208,7 @@ fn probes_of(spec: &ProbeSpec, zdefs: bool, env: &dyn Env, hits: &mut Vec<Probe>
             const MOST: u32 = 100_000;
             if hi < lo || hi - lo >= MOST {
                 let message = format!("`{text}` is no range of probe numbers");
-                return Err(Box::new(
-                    Diagnostic::error(tags::D_PDESC_INVAL, spec.span, message).region("probe description"),
-                ));
+                return Err(Box::new(Diagnostic::error(tags::D_PDESC_INVAL, spec.span, message)));
             }
             for id in *lo..=*hi {
                 hits.extend(by_id(id, spec, env)?);
@@ -199,7 +227,11 @@ fn probes_of(spec: &ProbeSpec, zdefs: bool, env: &dyn Env, hits: &mut Vec<Probe>
                 // Under -Z a process or file that is not there may come later, but nobody waits for it yet.
                 if !zdefs {
                     let what = format!("probe description {desc} cannot be matched");
-                    return Err(Box::new(env_error(&error, tags::D_PDESC_ZERO, Some(spec.span), &what)));
+                    let d = env_error(&error, tags::D_PDESC_ZERO, Some(spec.span), &what);
+                    // To DTrace a provider without probes and one that does not exist are the same.
+                    let zero = d.tag == tags::D_PDESC_ZERO;
+                    let compat = format!("probe description {desc} does not match any probes");
+                    return Err(Box::new(if zero { d.dtrace_says(compat) } else { d }));
                 }
             }
             if hits.is_empty() && !zdefs {
@@ -222,7 +254,7 @@ fn by_id(id: u32, spec: &ProbeSpec, env: &dyn Env) -> Result<Option<Probe>, Box<
 }
 
 fn no_probe(spec: &ProbeSpec, message: String, near: &[String]) -> Diagnostic {
-    let d = Diagnostic::error(tags::D_PDESC_ZERO, spec.span, message).region("probe description");
+    let d = Diagnostic::error(tags::D_PDESC_ZERO, spec.span, message);
     match near {
         [] => d.help("list the probes with -l, or allow descriptions without probes with -Z"),
         [one] => d.suggest(spec.span, one.clone(), format!("use `{one}`")),

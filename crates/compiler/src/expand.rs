@@ -126,13 +126,17 @@ fn unused_arguments(input: &Input, used: &[u32], diags: &mut Vec<Diagnostic>) {
     if let Some(first) = unused.first() {
         let highest = used.iter().max().copied().unwrap_or(0);
         let text = &input.macros.args[*first];
+        let message =
+            format!("argument ${first} (\"{text}\") is not used by the program; the last one used is ${highest}");
+        let last = unused.last().copied().unwrap_or(*first);
+        let compat = format!("extraneous argument '{}' (${last} is not referenced)", input.macros.args[last]);
+        // It is a mistake of the command line; the first program text is named for it, as a whole.
+        let end = input.sources.first().map_or(0, |s| s.text.len() as u32);
         diags.push(
-            Diagnostic::error(
-                tags::D_MACRO_UNUSED,
-                None,
-                format!("argument ${first} (\"{text}\") is not used by the program; the last one used is ${highest}"),
-            )
-            .help("leave it out, or set the option `argref`"),
+            Diagnostic::error(tags::D_MACRO_UNUSED, Span::new(SourceId(0), 0, 0), message)
+                .dtrace_at(Span::new(SourceId(0), end, end))
+                .dtrace_says(compat)
+                .help("leave it out, or set the option `argref`"),
         );
     }
 }
@@ -150,7 +154,9 @@ fn apply(pragma: &Pragma, options: &mut Options, env: &dyn Env, diags: &mut Vec<
     match &pragma.kind {
         PragmaKind::Option { name, value } => {
             let Err(error) = options.set(&name.text, value.as_ref().map(|v| v.text.as_str())) else { return };
-            diags.push(match error {
+            let to = value.as_ref().map_or(String::new(), |v| format!(" to '{}'", v.text));
+            let compat = format!("failed to set option '{}'{to}: {}", name.text, error.dtrace());
+            let d = match error {
                 OptionError::Name(near) => {
                     let d = Diagnostic::error(
                         tags::D_PRAGMA_OPTSET,
@@ -167,7 +173,13 @@ fn apply(pragma: &Pragma, options: &mut Options, env: &dyn Env, diags: &mut Vec<
                     value.as_ref().map_or(name.span, |v| v.span),
                     format!("invalid value for option `{}`: expected {expected}", name.text),
                 ),
-            });
+                OptionError::Refused(why) => Diagnostic::error(
+                    tags::D_PRAGMA_OPTSET,
+                    name.span,
+                    format!("option `{}` cannot be set: {why}", name.text),
+                ),
+            };
+            diags.push(d.dtrace_says(compat));
         }
         PragmaKind::DependsOn { class, name } => {
             let (ok, why) = match class.text.as_str() {

@@ -67,11 +67,11 @@ impl Compiled {
 }
 
 /// The probes that a program's descriptions match, in order: what `-l` lists.
-pub fn probes(input: &Input, env: &dyn Env) -> (Vec<probity_ir::Probe>, Sources, Vec<Diagnostic>) {
+pub fn probes(input: &Input, env: &dyn Env) -> (bind::Listing, Sources, Vec<Diagnostic>) {
     let mut diags = Vec::new();
     let expanded = expand::expand(input, env, &mut diags);
-    let bound = bind::bind(&expanded, env, &mut TypeTable::default(), &mut diags);
-    (bound.probes.into_iter().map(|b| b.probe).collect(), expanded.sources, diags)
+    let listing = bind::list(&expanded, env, &mut diags);
+    (listing, expanded.sources, diags)
 }
 
 /// A program without its code: as far as the front end goes.

@@ -42,6 +42,7 @@ pub struct Options {
     pub specsize: u64,
     pub stackframes: u64,
     pub stackindent: u64,
+    pub stdc: String,
     pub statusrate: u64,
     pub strsize: u64,
     pub switchrate: u64,
@@ -91,6 +92,7 @@ impl Default for Options {
             specsize: 4 << 20,
             stackframes: 20,
             stackindent: 14,
+            stdc: String::new(),
             statusrate: 1_000_000_000,
             strsize: 256,
             switchrate: 1_000_000_000,
@@ -233,7 +235,7 @@ pub static OPTIONS: &[OptionDoc] = &[
     opt("stackframes", Slot::Number(|o| &mut o.stackframes), "20", "frames of stack()"),
     dynamic("stackindent", Slot::Number(|o| &mut o.stackindent), "14", "columns that stacks are indented by"),
     opt("statusrate", Slot::Rate(|o| &mut o.statusrate), "1hz", "how often drops are looked for"),
-    opt("stdc", Slot::IgnoredWord(&["a", "c", "s", "t"]), "", NOT_NEEDED),
+    opt("stdc", Slot::Word(|o| &mut o.stdc, &["a", "c", "s", "t"]), "a", "the C standard of the preprocessor (-X)"),
     opt("strip", Slot::Ignored, "", NOT_NEEDED),
     opt("strsize", Slot::Size(|o| &mut o.strsize, 2), "256", "size of strings, their NUL included"),
     dynamic("switchrate", Slot::Rate(|o| &mut o.switchrate), "1hz", "the longest time until a record is printed"),
@@ -259,6 +261,19 @@ pub enum OptionError {
     Name(Option<&'static str>),
     /// The value is wrong; what is expected.
     Value(String),
+    /// The option cannot be set; why.
+    Refused(&'static str),
+}
+
+impl OptionError {
+    /// The error as DTrace words it.
+    pub fn dtrace(&self) -> &'static str {
+        match self {
+            OptionError::Name(_) => "Invalid option name",
+            OptionError::Value(_) => "Invalid value for specified option",
+            OptionError::Refused(_) => "Operation not supported",
+        }
+    }
 }
 
 /// The option of that name.
@@ -313,7 +328,10 @@ impl Options {
             }
             Slot::Cpp(flag) => {
                 let text = value.unwrap_or("");
-                self.cppargs.push(format!("{flag}{text}"));
+                match *flag {
+                    "" => self.cppargs.extend(text.split_whitespace().map(str::to_string)),
+                    flag => self.cppargs.push(format!("{flag}{text}")),
+                }
             }
             Slot::Library => self.libdirs.push(value.unwrap_or("").to_string()),
             Slot::Ignored => {}
@@ -322,7 +340,7 @@ impl Options {
                     return Err(wrong(&format!("one of `{}`", words.join("`, `"))));
                 }
             }
-            Slot::Refused(why) => return Err(wrong(why)),
+            Slot::Refused(why) => return Err(OptionError::Refused(why)),
         }
         Ok(())
     }

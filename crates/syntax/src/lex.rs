@@ -80,6 +80,7 @@ impl<'a> Lexer<'a> {
                         let span = self.span(pos, pos + 2);
                         let diag = Diagnostic::error(tags::D_SYNTAX, span, "this comment is not closed")
                             .dtrace_at(self.span(self.text.len(), self.text.len()))
+                            .dtrace_says("end-of-file encountered before matching */")
                             .help("close it with `*/`");
                         self.report(diag);
                         self.text.len()
@@ -94,6 +95,13 @@ impl<'a> Lexer<'a> {
             } else if first == '#' && self.at_line_start(pos) {
                 let end = pos + line_length(rest);
                 let span = self.span(pos, end);
+                if end == self.text.len() && !rest.starts_with("#!") {
+                    let message = "the text ends within this control line";
+                    let diag = Diagnostic::error(tags::D_SYNTAX, span, message)
+                        .dtrace_says("end-of-file encountered before end of control line")
+                        .help("end the line");
+                    self.report(diag);
+                }
                 if self.controls.last().is_none_or(|last| last.lo < span.lo) {
                     self.controls.push(span);
                 }
@@ -277,7 +285,9 @@ impl<'a> Lexer<'a> {
             Replacement::Int(int) => {
                 if int.overflow {
                     let message = format!("the value of `${name}`, `{text}`, does not fit in 64 bits");
-                    self.report(Diagnostic::error(tags::D_MACRO_OFLOW, span, message));
+                    let what = if name.bytes().all(|b| b.is_ascii_digit()) { "argument" } else { "variable" };
+                    let compat = format!("macro {what} ${name} constant {text} results in integer overflow");
+                    self.report(Diagnostic::error(tags::D_MACRO_OFLOW, span, message).dtrace_says(compat));
                 }
                 Tok::Int(int)
             }

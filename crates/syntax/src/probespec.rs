@@ -95,15 +95,18 @@ pub(crate) fn read(lexer: &mut Lexer<'_>, lo: usize, hi: usize, kind: SpecKind) 
                 } else {
                     format!("`{text}` is no probe number: those are 1 to {}", u32::MAX)
                 };
-                lexer.report(Diagnostic::error(tags::D_PDESC_INVAL, span, message));
+                let first = text.split('-').next().unwrap_or(&text);
+                let compat = format!("invalid probe identifier {first}: Unknown probe identifier");
+                lexer.report(Diagnostic::error(tags::D_PDESC_INVAL, span, message).dtrace_says(compat));
                 None
             }
         };
     }
     if kind == SpecKind::Id {
         let message = format!("`{text}` is no probe number");
-        let diag =
-            Diagnostic::error(tags::D_PDESC_INVAL, span, message).help("name probes with -n, or list them with -l");
+        let diag = Diagnostic::error(tags::D_PDESC_INVAL, span, message)
+            .dtrace_says(format!("probe description :::{text} does not match any probes"))
+            .help("name probes with -n, or list them with -l");
         lexer.report(diag);
         return None;
     }
@@ -111,11 +114,16 @@ pub(crate) fn read(lexer: &mut Lexer<'_>, lo: usize, hi: usize, kind: SpecKind) 
     let base = (text == written).then_some(lo);
     let mut fields = split(&text, base, span);
     let most = kind.fields();
+    // Empty fields in front say nothing: `-f ::read:` is `-f :read:`.
+    while fields.len() > most && most > 0 && fields[0].text.is_empty() {
+        fields.remove(0);
+    }
     if fields.len() > most {
         let extra = if most == 4 { "" } else { " after this flag" };
         let unit = if most == 1 { "field" } else { "fields" };
         let message = format!("a probe description has up to {most} {unit}{extra}, `{text}` has {}", fields.len());
         let diag = Diagnostic::error(tags::D_PDESC_INVAL, span, message)
+            .dtrace_says(format!("invalid probe description \"{text}\": Overspecified probe description"))
             .help("the fields are provider:module:function:name; write `\\:` for a colon inside one");
         lexer.report(diag);
         return None;

@@ -14,7 +14,11 @@ impl<'a> Checker<'a> {
     pub(super) fn declaration(&mut self, decl: &ast::Declaration, in_clause: bool) -> Res<()> {
         let base = self.specs(&decl.specs)?;
         let storage = decl.specs.storage.map(|(s, _)| s);
-        if let Some((Storage::Auto | Storage::Register | Storage::Static, span)) = decl.specs.storage {
+        let functions = storage == Some(Storage::Static)
+            && decl.declarators.iter().all(|d| matches!(d.derivations.last(), Some(Derivation::Function { .. })));
+        if let Some((Storage::Auto | Storage::Register | Storage::Static, span)) = decl.specs.storage
+            && !functions
+        {
             return self.err(tags::D_DECL_BADCLASS, span, "this storage class means nothing in D");
         }
         if in_clause && !matches!(storage, Some(Storage::This)) {
@@ -32,6 +36,9 @@ impl<'a> Checker<'a> {
         }
         for declarator in &decl.declarators {
             let Some(name) = &declarator.name else { continue };
+            if self.external(base, storage, declarator, name)? {
+                continue;
+            }
             match storage {
                 Some(Storage::Typedef) => self.typedef(base, declarator, name)?,
                 Some(Storage::SelfVar) => self.declare(Scope::Thread, base, decl, declarator, name)?,
@@ -293,7 +300,7 @@ impl<'a> Checker<'a> {
     }
 
     fn named(&mut self, symbol: &ast::Symbol, span: Span) -> Res<TypeId> {
-        if symbol.scope.is_empty() {
+        if symbol.scope.is_empty() || own_scope(&symbol.scope) {
             if let Some(&ty) = self.typedefs.get(&symbol.name) {
                 return Ok(ty);
             }
@@ -301,15 +308,25 @@ impl<'a> Checker<'a> {
                 return Ok(self.named_int(&symbol.name));
             }
         }
+        let own = own_scope(&symbol.scope);
         match self.env.kernel_type(&symbol.scope, "", &symbol.name, &mut self.types) {
-            Some(ty) => Ok(ty),
-            None => {
-                let shown = if symbol.scope.is_empty() {
-                    symbol.name.clone()
-                } else {
-                    format!("{}`{}", symbol.scope, symbol.name)
-                };
-                self.err(tags::D_TYPE_ERR, span, format!("there is no type `{shown}`"))
+            Some(ty) if !own => Ok(ty),
+            _ if symbol.scope.is_empty() => {
+                // As in DTrace, whose grammar knows a type by its being one.
+                let name = &symbol.name;
+                let d = Diagnostic::error(tags::D_SYNTAX, span, format!("there is no type `{name}`"));
+                let ints = super::names::INT_TYPES.iter().map(|t| t.0);
+                let mut own: Vec<&str> = self.typedefs.keys().map(String::as_str).collect();
+                own.sort_unstable();
+                let found = probity_syntax::near(name, own.into_iter().chain(ints)).map(str::to_string);
+                self.report(match found {
+                    Some(n) => d.suggest(span, n.clone(), format!("use `{n}`")),
+                    None => d,
+                })
+            }
+            _ => {
+                let message = format!("there is no type `{}`{}`", symbol.scope, symbol.name);
+                self.err(tags::D_TYPE_ERR, span, message)
             }
         }
     }
@@ -317,12 +334,13 @@ impl<'a> Checker<'a> {
     /// A tag that is used without being defined: the program's, else the kernel's, else one that is still to come.
     fn tagged(&mut self, keyword: &'static str, tag: &ast::Tag) -> Res<TypeId> {
         let name = &tag.symbol.name;
-        if tag.symbol.scope.is_empty()
+        let own = own_scope(&tag.symbol.scope);
+        if (tag.symbol.scope.is_empty() || own)
             && let Some(&ty) = self.tags.get(&(keyword, name.clone()))
         {
             return Ok(ty);
         }
-        if let Some(ty) = self.env.kernel_type(&tag.symbol.scope, keyword, name, &mut self.types) {
+        if !own && let Some(ty) = self.env.kernel_type(&tag.symbol.scope, keyword, name, &mut self.types) {
             return Ok(ty);
         }
         if !tag.symbol.scope.is_empty() {
@@ -491,20 +509,24 @@ impl<'a> Checker<'a> {
         let mut values: Vec<(String, i64)> = Vec::new();
         let mut next = 0i64;
         let int = self.basic.int;
-        for e in enumerators {
+        for (i, e) in enumerators.iter().enumerate() {
+            // DTrace knows an enumerator when it has read what follows: for the last one, the brace.
+            let before_brace = Span { lo: e.value.as_ref().map_or(e.name.span, |v| v.span).hi, hi: span.hi, ..span };
+            let last = i + 1 == enumerators.len() && !self.sources.text(before_brace).contains(',');
+            let at = if last { Span { lo: span.hi.saturating_sub(1), ..span } } else { e.name.span };
             if let Some(value) = &e.value {
                 let checked = self.expr(value)?;
                 next = match self.constant(&checked).filter(|_| self.is_int(&checked)) {
                     Some(v) => v,
                     None => {
                         let message = format!("the value of enumerator `{}` must be an integer constant", e.name.text);
-                        return self.err(tags::D_DECL_ENCONST, value.span, message);
+                        return self.report(Diagnostic::error(tags::D_DECL_ENCONST, value.span, message).dtrace_at(at));
                     }
                 };
             }
             if i32::try_from(next).is_err() {
                 let message = format!("the value of enumerator `{}` does not fit an `int`", e.name.text);
-                return self.err(tags::D_DECL_ENOFLOW, e.name.span, message);
+                return self.report(Diagnostic::error(tags::D_DECL_ENOFLOW, e.name.span, message).dtrace_at(at));
             }
             if self.enumerators.contains_key(&e.name.text) || self.globals.contains_key(&e.name.text) {
                 return self.err(tags::D_DECL_IDRED, e.name.span, format!("`{}` is declared already", e.name.text));
@@ -520,4 +542,9 @@ impl<'a> Checker<'a> {
         }
         Ok(ty)
     }
+}
+
+/// Whether a scope names the program's own types (`` D`t ``) or C's (`` C`int32_t ``), not a module's.
+fn own_scope(scope: &str) -> bool {
+    matches!(scope, "C" | "D")
 }

@@ -97,6 +97,12 @@ impl<'a> Checker<'a> {
             }
             ExprKind::Comma { left, right } => {
                 let (a, b) = (self.expr(left)?, self.expr(right)?);
+                for e in [&a, &b] {
+                    if self.class(e.ty) == Class::Void {
+                        let d = Diagnostic::error(tags::D_OP_ACT, e.span, "operator `,` cannot take an action");
+                        return self.report(d.help("write two statements: `a; b;`"));
+                    }
+                }
                 let ty = b.ty;
                 Ok(TExpr { kind: TKind::Comma(Box::new(a), Box::new(b)), ty, span })
             }
@@ -107,6 +113,19 @@ impl<'a> Checker<'a> {
                 self.cast(to, userland, e, span)
             }
             ExprKind::SizeofExpr(operand) => {
+                match &operand.kind {
+                    // A constant is the array that holds it, as in C; other strings have room for `strsize` bytes.
+                    ExprKind::String(bytes) => {
+                        let ulong = self.basic.ulong;
+                        return Ok(TExpr::int(bytes.len() as i64 + 1, ulong, span));
+                    }
+                    // In D it is the integer 0, which goes with every pointer.
+                    ExprKind::Ident(name) if name == "NULL" && !self.globals.contains_key(name) => {
+                        let int = self.basic.int;
+                        return self.sizeof(int, span);
+                    }
+                    _ => {}
+                }
                 let e = self.expr(operand)?;
                 if matches!(e.kind, TKind::Object(_, _, Some(_))) {
                     return self.err(tags::D_SIZEOF_BITFIELD, span, "a bit-field has no size in bytes");
@@ -392,7 +411,10 @@ impl<'a> Checker<'a> {
             let message = format!("@{} has one list of keys only: write `@{}[a, b]`", agg.name, agg.name);
             return self.err(tags::D_AGG_MDIM, target.span, message);
         }
-        let value_checked = self.expr(value);
+        let value_checked = self.expr(value).and_then(|v| match self.class(v.ty) {
+            Class::Void => self.err(tags::D_OP_ACT, v.span, "an action or another `void` value cannot be assigned"),
+            _ => Ok(v),
+        });
         let text = op.map_or("=".to_string(), |op| format!("{}=", op.text()));
         let implicit = match (&value_checked, op) {
             (Ok(_), Some(_)) => Some(self.named_int("int64_t")),
@@ -425,9 +447,6 @@ impl<'a> Checker<'a> {
             return self.report(d.help("assign its elements, or keep it in a struct"));
         }
         let from = value.ty;
-        if self.class(from) == Class::Void {
-            return self.err(tags::D_OP_ACT, value.span, "a `void` value cannot be assigned");
-        }
         let Some(value) = self.assign_to(ty, value)? else { return self.incompatible(op_span, ty, "=", from) };
         Ok(TExpr { kind: TKind::Assign { target: Box::new(target), value: Box::new(value), add: None }, ty, span })
     }

@@ -26,7 +26,14 @@ impl<'a> Checker<'a> {
             || self.globals.contains_key(&name.text)
         {
             let at = known.map(|known| known.span);
-            let d = Diagnostic::error(tags::D_DECL_IDRED, name.span, format!("`{}` is declared already", name.text));
+            let previous = match known {
+                Some(_) => "scalar inline",
+                None if super::names::function(&name.text).is_some() => "function ",
+                None => "scalar ",
+            };
+            let d = Diagnostic::error(tags::D_DECL_IDRED, name.span, format!("`{}` is declared already", name.text))
+                .fact("current", "inline definition")
+                .fact("previous", previous);
             return self.report(match at {
                 Some(at) => d.note(at, "it was declared here"),
                 None => d,

@@ -9,6 +9,7 @@ mod call;
 mod conv;
 mod decl;
 mod expr;
+mod external;
 mod float;
 mod inline;
 mod library;
@@ -143,6 +144,8 @@ struct Checker<'a> {
     enumerators: HashMap<String, (i64, TypeId)>,
     inlines: HashMap<String, &'a ast::Inline>,
     inline_depth: u32,
+    /// What is only declared: where, and whether it is a function.
+    externals: HashMap<String, (Span, bool)>,
     translators: Vec<xlate::Translator<'a>>,
     /// The names that the translators and inlines being expanded bind; only the innermost are seen.
     frames: Vec<Vec<(String, TExpr)>>,
@@ -199,6 +202,7 @@ pub fn check(
         enumerators: HashMap::new(),
         inlines: HashMap::new(),
         inline_depth: 0,
+        externals: HashMap::new(),
         translators: Vec::new(),
         frames: Vec::new(),
         translated: HashMap::new(),
@@ -310,6 +314,11 @@ impl<'a> Checker<'a> {
         let before = self.diags.len();
         self.cx.region = Some("predicate");
         let mut predicate = clause.predicate.as_ref().map(|p| self.predicate(p));
+        // DTrace has read up to the braces when it knows that a predicate ends.
+        let body_at = clause.body.as_ref().map(|b| Span { hi: b.span.lo + 1, ..b.span });
+        for d in self.diags[before..].iter_mut().filter(|d| d.tag.starts_with("D_OP_")) {
+            d.dtrace_at = d.dtrace_at.or(body_at);
+        }
         let again = matches!(predicate, Some(Err(_)))
             && self.diags[before..].iter().all(|d| matches!(d.tag, tags::D_IDENT_UNDEF | tags::D_VAR_UNDEF));
         if again {

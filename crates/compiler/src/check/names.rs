@@ -243,6 +243,9 @@ impl Checker<'_> {
 
     /// Reports a name that stands for nothing.
     pub(super) fn undefined<T>(&mut self, name: &str, span: Span) -> Res<T> {
+        if let Some(d) = self.external_used(name, span) {
+            return self.report(d);
+        }
         let mut names: Vec<&str> = VARIABLES.to_vec();
         names.extend(self.globals.keys().map(String::as_str));
         names.extend(self.inlines.keys().map(String::as_str));
@@ -252,7 +255,8 @@ impl Checker<'_> {
         }
         names.sort_unstable();
         let found = near(name, names).map(str::to_string);
-        let mut d = Diagnostic::error(tags::D_IDENT_UNDEF, span, format!("`{name}` is not defined"));
+        let mut d = Diagnostic::error(tags::D_IDENT_UNDEF, span, format!("`{name}` is not defined"))
+            .dtrace_says(format!("failed to resolve {name}: Unknown variable name"));
         if let Some(found) = found {
             d = d.suggest(span, found.clone(), format!("use `{found}`"));
         } else if function(name).is_some() {

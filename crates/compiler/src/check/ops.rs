@@ -498,7 +498,13 @@ impl Checker<'_> {
                 let message = format!("`{}` is no struct or union that is known", self.name(ty));
                 return self.err(tags::D_OFFSETOF_TYPE, span, message);
             }
-            let member = self.member(ty, name)?;
+            let Some(member) = self.find_member(ty, &name.text) else {
+                let before = self.diags.len();
+                let reported = self.member(ty, name);
+                // The tag of DTrace, for which this is no reference to a member.
+                self.diags[before..].iter_mut().for_each(|d| d.tag = tags::D_UNKNOWN);
+                return reported.and(Err(super::Reported));
+            };
             if member.bit_size != 0 {
                 let message = format!("`{}` is a bit-field: it has no offset in bytes", name.text);
                 return self.err(tags::D_OFFSETOF_BITFIELD, name.span, message);

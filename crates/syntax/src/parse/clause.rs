@@ -3,6 +3,7 @@
 use super::{Failed, Parsed, Parser, SpecKind};
 use crate::ast::{Block, Clause, ExprKind, Stmt, StmtKind};
 use crate::diag::Diagnostic;
+use crate::span::Span;
 use crate::token::{self, P, Tok};
 use crate::{probespec, tags};
 
@@ -54,7 +55,11 @@ impl Parser<'_> {
             let diag = Diagnostic::error(tags::D_SYNTAX, head, message).help("`{}` records that the probe has fired");
             return Err(self.fail(diag));
         } else if !rest.is_empty() && !rest.starts_with('{') {
-            return Err(self.expected("`,`, `/` or `{` after the probe description"));
+            let failed = self.expected("`,`, `/` or `{` after the probe description");
+            if let Some(diag) = self.lx.diags.last_mut() {
+                diag.dtrace_at = Some(Span { lo: head.hi, ..head });
+            }
+            return Err(failed);
         }
         let body = if self.lx.rest(self.pos).is_empty() { None } else { Some(self.block()?) };
         if failed {

@@ -124,8 +124,23 @@ fn base_type(word: &str) -> Option<Basic> {
 impl Parser<'_> {
     pub(super) fn declaration_item(&mut self) -> Parsed<Declaration> {
         let decl = self.declaration_head()?;
+        if self.is(P::LBrace) && is_function(&decl) {
+            self.skip_body();
+            return Ok(decl);
+        }
         self.expect(P::Semi, "after the declaration")?;
         Ok(decl)
+    }
+
+    /// Skips the body of a C function: headers have inline ones, and D has no use for them.
+    fn skip_body(&mut self) {
+        let outer = std::mem::replace(&mut self.lx.quiet, true);
+        let open = self.braces;
+        self.bump();
+        while self.braces > open && self.tok().kind != Tok::Eof {
+            self.bump();
+        }
+        self.lx.quiet = outer;
     }
 
     /// Inside a clause, where a `}` may end it too.
@@ -208,6 +223,11 @@ impl Parser<'_> {
                     return Err(self.fail(Diagnostic::error(tags::D_DECL_CLASS, span, message)));
                 }
                 class = Some((new, span));
+                self.bump();
+                continue;
+            }
+            if word == "inline" && matches!(class, Some((Storage::Static | Storage::Extern, _))) {
+                // C's, of functions in headers.
                 self.bump();
                 continue;
             }
@@ -579,4 +599,9 @@ impl Parser<'_> {
             _ => Ok(Vec::new()),
         }
     }
+}
+
+/// Whether a declaration is the head of a function's definition.
+fn is_function(decl: &Declaration) -> bool {
+    matches!(&decl.declarators[..], [one] if matches!(one.derivations.last(), Some(Derivation::Function { .. })))
 }

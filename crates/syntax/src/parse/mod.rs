@@ -279,7 +279,13 @@ impl Parser<'_> {
             }
             format!("`{shown}`")
         };
-        let at = self.tok().span;
+        let mut at = self.tok().span;
+        if self.in_predicate && kind == Tok::Punct(P::Slash) {
+            // DTrace reads the end of a predicate together with the white space behind it.
+            let rest = self.lx.rest(at.hi as usize);
+            at.lo = at.hi + (rest.len() - rest.trim_start().len()) as u32;
+            at.hi = at.lo;
+        }
         let diag = Diagnostic::error(tags::D_SYNTAX, span, format!("expected {what}, found {found}")).dtrace_at(at);
         self.fail(diag.label(format!("expected {what}")))
     }
