@@ -29,6 +29,11 @@ pub trait Env {
     fn kernel_symbol(&self, module: &str, name: &str, types: &mut TypeTable) -> Option<(u64, Option<TypeId>)>;
     /// Names near a probe description that matched nothing, for the suggestion.
     fn near_probes(&self, pattern: &ProbeDesc) -> Vec<String>;
+    /// The probe that fires when a CPU switches from one thread to another, with the kernel's own typed arguments: the second is
+    /// the task that stops running.
+    fn task_switch(&self, _types: &mut TypeTable) -> Option<(Probe, Signature)> {
+        None
+    }
     /// The most frames that the kernel walks (`kernel.perf_event_max_stack`).
     fn max_stack(&self) -> u32 {
         127

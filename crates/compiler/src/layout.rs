@@ -66,6 +66,8 @@ pub struct Plan {
     pub serial_counter: u32,
     /// Bytes of the state map's value.
     pub state_size: u32,
+    /// Offset of the thread's time on CPUs in thread storage, where there is any.
+    pub oncpu: u32,
     /// By array.
     pub arrays: Vec<ArrayPlan>,
     /// Number of CPUs rounded up to a power of two, less 1: a CPU number masked with it is itself, provably bounded.
@@ -127,6 +129,14 @@ pub fn plan(program: &Program, options: &CodegenOptions) -> Result<Plan, Codegen
     let serial_counter = CLAIMS + rows * SLOT_STRIDE;
     let mut state_size = serial_counter + 8;
     let mut thread_size = 0;
+    let wanted = probity_ir::Expr::Builtin(probity_ir::Builtin::Vtimestamp);
+    let mut clauses = program.units.iter().flat_map(|u| &u.clauses);
+    let vtime = program.oncpu.is_some() || clauses.any(|c| c.exprs.contains(&wanted));
+    if vtime {
+        layout.switched_offset = Some(state_size);
+        state_size += rows * 8;
+        thread_size += 8;
+    }
     for var in &program.vars {
         let size = padded(var.val);
         let place = match var.scope {
@@ -253,6 +263,7 @@ pub fn plan(program: &Program, options: &CodegenOptions) -> Result<Plan, Codegen
         zeros,
         thread_map,
         serial,
+        oncpu: 0,
         serial_counter,
         state_size,
         arrays,

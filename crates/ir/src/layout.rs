@@ -219,6 +219,9 @@ pub struct Layout {
     pub spec_offset: u32,
     /// Offset there of the speculations' slots.
     pub spec_slots: u32,
+    /// Offset in the state map's value of a u64 for each CPU: the monotonic time of its last switch, which the consumer sets to now before
+    /// attaching. Only with [`crate::Program::oncpu`].
+    pub switched_offset: Option<u32>,
     /// Map index: the drop counters (array of one, mmap-able).
     pub drops_map: u32,
     /// The data rings, one for each CPU.

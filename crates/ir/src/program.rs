@@ -256,6 +256,9 @@ pub enum Builtin {
     Timestamp,
     /// Nanoseconds since the epoch; one value for all uses in one firing.
     WallTimestamp,
+    /// Nanoseconds that the thread has run on CPUs since tracing began, less what firings that read this took; one value for all
+    /// uses in one firing. Needs [`Program::oncpu`].
+    Vtimestamp,
     /// The CPU's number.
     Cpu,
     /// The current task's address.
@@ -620,6 +623,9 @@ pub struct Program {
     pub records: Vec<Record>,
     /// Programs to be.
     pub units: Vec<Unit>,
+    /// The unit that accounts for threads' time on CPUs. It has no clauses; it runs at each switch, at all times, with the typed
+    /// arguments of `sched_switch`.
+    pub oncpu: Option<UnitId>,
     /// Number of speculations at a time; 0 where the program has none.
     pub nspec: u32,
     /// Bytes of records (headers included) that a speculation holds at most.

@@ -26,6 +26,7 @@ mod user;
 
 pub use kernel_types::kernel_btf;
 pub use near::near;
+pub use rawtp::task_switch;
 
 use probity_ir::{ProbeDesc, Signature, TypeTable};
 use probity_kernel::{Error, Prog, System};

@@ -23,6 +23,11 @@ const LAST_ID: u32 = 200_000;
 /// The module of tracepoints that are no events.
 const MODULE: &str = "vmlinux";
 
+/// The probe that fires when a CPU switches from one thread to another; the task that stops running is its second argument.
+pub fn task_switch() -> ProbeDesc {
+    ProbeDesc::new(RawTp.name(), "sched", "", "sched_switch")
+}
+
 /// A tracepoint's arguments, from the kernel's types.
 pub(crate) struct Tracepoint {
     pub btf: Arc<Btf>,

@@ -119,6 +119,13 @@ impl Env for World<'_> {
         probity_providers::near(self.sys, pattern)
     }
 
+    fn task_switch(&self, types: &mut TypeTable) -> Option<(Probe, Signature)> {
+        let desc = probity_providers::task_switch();
+        let probe = self.number(provider_of(&desc).ok()?, desc);
+        let signature = self.signature(&probe, false, types).ok()?;
+        Some((probe, signature))
+    }
+
     fn max_stack(&self) -> u32 {
         let text = self.sys.read("proc/sys/kernel/perf_event_max_stack").unwrap_or_default();
         text.trim().parse().ok().filter(|&n| n > 0).unwrap_or(127)

@@ -86,6 +86,10 @@ pub fn start<'a>(sys: &'a System, compiled: &'a Compiled, symbols: &'a dyn Symbo
     let state = map(layout.state_map).mmap()?;
     let offset = clock::realtime_offset_ns();
     state.u64(layout.realtime_offset as usize).store(offset as u64, Ordering::Relaxed);
+    if let Some(first) = layout.switched_offset {
+        let now = clock::monotonic_ns();
+        (0..layout.ncpu).for_each(|cpu| state.u64((first + 8 * cpu) as usize).store(now, Ordering::Relaxed));
+    }
     let drops = Drops::new(map(layout.drops_map).mmap()?, layout);
     let merge = Merge::new(&loaded, layout)?;
     let aggs = Live::new(&compiled.program, layout, &loaded, compiled.options.aggpercpu)?;

@@ -33,7 +33,7 @@ use crate::env::Env;
 use crate::expand::Expanded;
 use crate::format::FormatSpans;
 use crate::options::Options;
-use probity_ir::{AggId, Format, Location, Phase, Signature, Space, TypeId, TypeKind, TypeTable};
+use probity_ir::{AggId, Format, Location, Phase, Probe, Signature, Space, TypeId, TypeKind, TypeTable};
 use probity_syntax::ast::{self, Item};
 use probity_syntax::{Diagnostic, Span, tags};
 use std::collections::{HashMap, HashSet};
@@ -56,6 +56,8 @@ pub struct Checked {
     pub clauses: Vec<CheckedClause>,
     /// The first action that changes the system.
     pub destructive: Option<Span>,
+    /// The probe of a switch between threads, where the program reads `vtimestamp`.
+    pub switch: Option<(Probe, Signature)>,
     /// Whether the program speculates.
     pub speculates: bool,
     _made_by_check: (),
@@ -169,6 +171,7 @@ struct Checker<'a> {
     agg_uses: Vec<(AggId, &'static str, Span, Option<&'static str>)>,
     /// The first action that changes the system.
     destructive: Option<Span>,
+    switch: Option<(Probe, Signature)>,
     speculates: bool,
     cx: Cx<'a>,
 }
@@ -219,6 +222,7 @@ pub fn check(
         printas: Vec::new(),
         agg_uses: Vec::new(),
         destructive: None,
+        switch: None,
         speculates: false,
         cx: Cx::default(),
     };
@@ -253,6 +257,7 @@ pub fn check(
         aggs: c.aggs,
         clauses,
         destructive: c.destructive,
+        switch: c.switch,
         speculates: c.speculates,
         _made_by_check: (),
     })

@@ -99,15 +99,15 @@ const MISSING: &[&str] = &[
 /// Built-in variables that DTrace or its relatives have and this version has not.
 #[rustfmt::skip]
 const MISSING_VARS: &[&str] = &[
-    "ipl", "vtimestamp", "zonename",
+    "zonename",
 ];
 
 /// The built-in variables of this version, for suggestions.
 #[rustfmt::skip]
 pub(super) const VARIABLES: &[&str] = &[
     "arg0", "arg1", "arg2", "arg3", "arg4", "arg5", "arg6", "arg7", "arg8", "arg9", "args", "caller", "cpu",
-    "curthread", "epid", "errno", "execname", "gid", "id", "pid", "ppid", "probefunc", "probemod", "probename",
-    "probeprov", "stackdepth", "tid", "timestamp", "ucaller", "uid", "uregs", "ustackdepth", "walltimestamp",
+    "curthread", "epid", "errno", "execname", "gid", "id", "ipl", "pid", "ppid", "probefunc", "probemod", "probename",
+    "probeprov", "stackdepth", "tid", "timestamp", "ucaller", "uid", "uregs", "ustackdepth", "vtimestamp", "walltimestamp",
 ];
 
 /// DTrace's names for integer types: name, size, signed.
@@ -149,6 +149,9 @@ impl Checker<'_> {
             "gid" => (integer(Builtin::Gid), self.named_int("gid_t")),
             "timestamp" => (integer(Builtin::Timestamp), self.named_int("uint64_t")),
             "walltimestamp" => (integer(Builtin::WallTimestamp), self.named_int("int64_t")),
+            "vtimestamp" => return Some(self.vtimestamp(span)),
+            // Linux has no interrupt priorities: any interrupt interrupts any code that lets itself be interrupted.
+            "ipl" => (TKind::Int(0), self.basic.uint),
             "cpu" => (integer(Builtin::Cpu), self.named_int("processorid_t")),
             "id" => (integer(Builtin::ProbeId), self.basic.uint),
             "epid" => (integer(Builtin::Epid), self.named_int("uint64_t")),
@@ -210,6 +213,19 @@ impl Checker<'_> {
             }
         }
         Ok(TExpr { kind: TKind::RawArg(n), ty, span })
+    }
+
+    fn vtimestamp(&mut self, span: Span) -> Res<TExpr> {
+        if self.switch.is_none() {
+            self.switch = self.env.task_switch(&mut self.types);
+        }
+        if self.switch.is_none() {
+            let message = "`vtimestamp` needs the kernel's typed tracepoint sched_switch, which was not found";
+            let d = Diagnostic::error(tags::D_VAR_UNSUP, span, message);
+            return self.report(d.help("use a kernel that has /sys/kernel/btf/vmlinux"));
+        }
+        let ty = self.named_int("uint64_t");
+        Ok(TExpr { kind: TKind::Builtin(Builtin::Vtimestamp), ty, span })
     }
 
     pub(super) fn task_struct(&mut self, what: &str, span: Span) -> Res<TypeId> {

@@ -40,6 +40,17 @@ pub fn lower(checked: &Checked, bound: &Bound, options: &Options, sources: &Sour
         });
     }
     let units = make_units(checked, bound, &mut program);
+    if let Some((probe, signature)) = &checked.switch {
+        program.oncpu = Some(UnitId(program.units.len() as u32));
+        program.units.push(Unit {
+            name: "oncpu".into(),
+            prog: signature.prog.clone(),
+            selector: Selector::One,
+            probes: vec![Some(probe.clone())],
+            phase: signature.phase,
+            clauses: Vec::new(),
+        });
+    }
     for (i, a) in checked.aggs.iter().enumerate() {
         let (key, of) = shapes.agg_key(i);
         program.aggs.push(Agg {

@@ -40,6 +40,8 @@ pub enum Key {
     ThreadMaybe,
     /// The current thread's storage, not null.
     ThreadSome,
+    /// The firing's `vtimestamp`.
+    Vtime,
     /// The walk to the caller's address; whether in user space.
     Caller(bool),
 }

@@ -29,6 +29,7 @@ impl Select<'_> {
             }
             Builtin::Timestamp => self.time(),
             Builtin::WallTimestamp => self.wall_time(),
+            Builtin::Vtimestamp => self.vtimestamp(),
             Builtin::Cpu => self.cpu(),
             Builtin::CurThread => self.call_once(Helper::GetCurrentTask),
             Builtin::ProbeId => {

@@ -22,6 +22,7 @@ mod stack;
 mod sub;
 mod text;
 mod var;
+mod vtime;
 
 use crate::codegen::CodegenError;
 use crate::fold::operands;
@@ -125,6 +126,8 @@ struct Select<'a> {
     /// Where the executable's name is put.
     comm: Option<Slot>,
     copied: u32,
+    /// The thread's storage and the firing's `vtimestamp`.
+    vtime: Option<(V, V)>,
     error: Option<CodegenError>,
 }
 
@@ -173,6 +176,7 @@ impl<'a> Select<'a> {
             this_strings: HashMap::new(),
             comm: None,
             copied: 0,
+            vtime: None,
             error: None,
         }
     }
@@ -213,6 +217,11 @@ impl<'a> Select<'a> {
     fn unit(&mut self) {
         let exit = self.b.block();
         self.fault_to = FaultTo::Exit(exit);
+        if self.program.oncpu == Some(probity_ir::UnitId(self.unit_id as u32)) {
+            self.account(exit);
+            self.b.start(exit);
+            return self.b.ret();
+        }
         if matches!(self.unit.phase, Phase::Begin | Phase::Run) {
             self.check_state(exit);
         }
@@ -227,6 +236,7 @@ impl<'a> Select<'a> {
             self.b.jump(exit);
             self.resume(go_on);
         }
+        self.start_vtime(exit);
         self.place_this_strings();
         self.hoist();
 
@@ -248,6 +258,7 @@ impl<'a> Select<'a> {
         self.b.line = 0;
         self.b.jump(done);
         self.b.start(done);
+        self.end_vtime();
         if let Some(scratch) = self.scratch.take() {
             self.release(scratch);
         }

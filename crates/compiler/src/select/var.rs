@@ -179,8 +179,17 @@ impl<'a> Select<'a> {
 
     // Thread storage.
 
+    /// A task's storage, made where there is none.
+    pub(super) fn storage_of(&mut self, task: V) -> V {
+        self.task_storage(task, CREATE)
+    }
+
     fn thread_storage(&mut self, flags: i64) -> V {
         let task = self.location(&Location::CurrentTask);
+        self.task_storage(task, flags)
+    }
+
+    fn task_storage(&mut self, task: V, flags: i64) -> V {
         let map = self.b.map(self.plan.thread_map.unwrap_or(0));
         let (value, flags) = (self.b.imm(0), self.b.imm(flags));
         self.b.call(Helper::TaskStorageGet, &[map, task, value, flags])

@@ -724,6 +724,8 @@ impl Run<'_> {
             Builtin::Gid => (env.uid_gid >> 32) as i64,
             Builtin::Timestamp => env.ktime_ns as i64,
             Builtin::WallTimestamp => (env.ktime_ns as i64).wrapping_add(self.state.realtime),
+            // No switch is ever seen here: the turn began at 0.
+            Builtin::Vtimestamp => env.ktime_ns as i64,
             Builtin::Cpu => i64::from(env.cpu),
             Builtin::CurThread => env.current_task as i64,
             Builtin::ProbeId => i64::from(self.probe().id),

@@ -788,6 +788,7 @@ impl Gen {
                         Builtin::Timestamp,
                         Builtin::WallTimestamp,
                         Builtin::Cpu,
+                        Builtin::Vtimestamp,
                         Builtin::CurThread,
                         Builtin::ProbeId,
                         Builtin::Epid,

@@ -50,6 +50,7 @@ pub fn parse(text: &str) -> Result<Program> {
                 next(&mut items, "r", program.records.len())?;
                 program.records.push(record(&mut items)?);
             }
+            "oncpu" => program.oncpu = Some(UnitId(items.id("u")?)),
             "speculations" => (program.nspec, program.specsize) = (items.number()?, items.number()?),
             "unit" => {
                 next(&mut items, "u", program.units.len())?;

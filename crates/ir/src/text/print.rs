@@ -74,6 +74,9 @@ pub fn print(program: &Program) -> String {
     for (i, record) in program.records.iter().enumerate() {
         out += &put(&self::record(i, record));
     }
+    if let Some(unit) = program.oncpu {
+        out += &put(&list!["oncpu", format!("u{}", unit.0)]);
+    }
     if program.nspec != 0 {
         out += &put(&list!["speculations", program.nspec, program.specsize]);
     }
@@ -541,6 +544,6 @@ words!(BIN_OPS, bin_op, BinOp {
     LtS = "lt-s", LtU = "lt-u", LeS = "le-s", LeU = "le-u",
 });
 words!(BUILTINS, builtin, Builtin {
-    Pid = "pid", Tid = "tid", Uid = "uid", Gid = "gid", Timestamp = "timestamp", WallTimestamp = "walltimestamp",
+    Pid = "pid", Tid = "tid", Uid = "uid", Gid = "gid", Timestamp = "timestamp", WallTimestamp = "walltimestamp", Vtimestamp = "vtimestamp",
     Cpu = "cpu", CurThread = "curthread", ProbeId = "id", Epid = "epid", Caller = "caller", Ucaller = "ucaller",
 });

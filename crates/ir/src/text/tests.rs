@@ -330,6 +330,7 @@ impl Rng {
 
     fn program(&mut self) -> Program {
         Program {
+            oncpu: self.option(|r| UnitId(r.below(9))),
             nspec: 1 + self.below(9),
             specsize: self.next(),
             clauses: self.list(3, |r| Clause { span: (r.below(9), r.below(999), r.below(999)), line: r.below(99) }),
