@@ -32,7 +32,7 @@ pub enum Sub {
     Substr,
     /// `(s, t)`: the first run of bytes of `s` that are not in `t`, or none.
     Token,
-    /// `(s, t)`: what is behind that run and the byte that ends it.
+    /// `(s, t)`: what is behind that run.
     Rest,
     /// `(s)`: the last component of a path, as basename(1) has it.
     Basename,
@@ -88,6 +88,29 @@ impl Sub {
     /// Whether the result may be none.
     pub fn may_be_none(self) -> bool {
         matches!(self, Sub::Strchr | Sub::Strrchr | Sub::Strstr | Sub::Token | Sub::Json)
+    }
+
+    /// Whether the result is never longer than the first operand, so that only its capacity cuts it.
+    pub fn is_piece(self) -> bool {
+        use Sub::{
+            Basename, Cleanpath, Dirname, Json, Lower, Rest, Strchr, Strip, Strrchr, Strstr, Substr, Token, Upper,
+        };
+        matches!(
+            self,
+            Strchr
+                | Strrchr
+                | Strstr
+                | Substr
+                | Token
+                | Rest
+                | Cleanpath
+                | Upper
+                | Lower
+                | Strip
+                | Json
+                | Basename
+                | Dirname
+        )
     }
 
     /// Whether it can be an illegal operation.

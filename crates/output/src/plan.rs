@@ -181,6 +181,10 @@ impl Within<'_> {
             Expr::Sub { sub: Sub::Digits, cap, .. } => *cap <= 68,
             Expr::Sub { sub: Sub::Ip4, cap, .. } => *cap < 16,
             Expr::Sub { sub: Sub::Ip6, cap, .. } => *cap < 46,
+            // A piece of a string is cut where that is.
+            Expr::Sub { sub, args, .. } if depth > 0 && sub.is_piece() => {
+                args.first().is_none_or(|&s| self.cut_below(s, depth - 1))
+            }
             Expr::Temp(t) => self.temps.get(t.0 as usize).copied().unwrap_or(true),
             Expr::Var(v) => self.outside.vars.get(v.0 as usize).copied().unwrap_or(true),
             Expr::Elem(a, _) => self.outside.arrays.get(a.0 as usize).copied().unwrap_or(true),

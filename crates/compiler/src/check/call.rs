@@ -123,7 +123,7 @@ impl Checker<'_> {
                 let mut strings = Vec::new();
                 for (i, e) in args.into_iter().enumerate() {
                     let (ty, at) = (e.ty, e.span);
-                    match self.as_string(e)? {
+                    match self.string_or_null(e)? {
                         Some(e) => strings.push(Box::new(e)),
                         None => return self.bad_arg(name, i, "string", ty, at),
                     }

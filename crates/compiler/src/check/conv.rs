@@ -157,8 +157,9 @@ impl Checker<'_> {
     pub(super) fn condition(&mut self, e: TExpr) -> Option<TExpr> {
         let (span, int) = (e.span, self.basic.int);
         if self.class(e.ty) == Class::String {
-            let len = TExpr { kind: TKind::StrLen(Box::new(e)), ty: self.basic.ulong, span };
-            return Some(TExpr { kind: TKind::Truth(Box::new(len)), ty: int, span });
+            let empty = TExpr { kind: TKind::Str(Vec::new()), ty: e.ty, span };
+            let kind = TKind::StrCmp(probity_ir::StrOp::Ne, Box::new(e), Box::new(empty));
+            return Some(TExpr { kind, ty: int, span });
         }
         self.truth(e)
     }

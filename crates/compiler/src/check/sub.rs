@@ -111,8 +111,8 @@ pub(super) static SUBS: &[Row] = &[
     sub("ntohl", 1, &[Arg::Int("uint32_t")], Sub::Swap4, "uint32_t"),
     sub("ntohll", 1, &[Arg::Int("uint64_t")], Sub::Swap8, "uint64_t"),
     own("rand", 0, &[], Own::Rand),
-    own("getmajor", 1, &[Arg::Int("dev_t")], Own::Major),
-    own("getminor", 1, &[Arg::Int("dev_t")], Own::Minor),
+    own("getmajor", 1, &[Arg::Int("uint32_t")], Own::Major),
+    own("getminor", 1, &[Arg::Int("uint32_t")], Own::Minor),
     own("mutex_owned", 1, &[MUTEX], Own::Owned),
     own("mutex_owner", 1, &[MUTEX], Own::Owner),
     own("mutex_type_adaptive", 1, &[MUTEX], Own::Kind(1)),
@@ -171,16 +171,11 @@ impl Checker<'_> {
     }
 
     fn sub_arg(&mut self, func: &str, i: usize, kind: Arg, e: TExpr) -> Res<TExpr> {
-        let (ty, span, string) = (e.ty, e.span, self.basic.string);
+        let (ty, span) = (e.ty, e.span);
         let null = matches!(e.kind, TKind::Int(0));
         let good = match kind {
             Arg::StrOrNull if null => Some(e),
-            // An address that cannot be read, whenever it is.
-            Arg::Str | Arg::StrOrNull if null => {
-                let kind = TKind::ReadStr { addr: Box::new(e), space: Space::Kernel, max: None, len: None };
-                Some(TExpr { kind, ty: string, span })
-            }
-            Arg::Str | Arg::StrOrNull => self.as_string(e)?,
+            Arg::Str | Arg::StrOrNull => self.string_or_null(e)?,
             Arg::Int(name) if self.is_int(&e) => {
                 let to = self.named_int(name);
                 Some(self.convert(e, to))
@@ -206,6 +201,16 @@ impl Checker<'_> {
             Some(e) => Ok(e),
             None => self.bad_arg(func, i, kind.text(), ty, span),
         }
+    }
+
+    /// A string; NULL is an address that cannot be read, whenever it is.
+    pub(super) fn string_or_null(&mut self, e: TExpr) -> Res<Option<TExpr>> {
+        if !matches!(e.kind, TKind::Int(0)) {
+            return self.as_string(e);
+        }
+        let (span, ty) = (e.span, self.basic.string);
+        let kind = TKind::ReadStr { addr: Box::new(e), space: Space::Kernel, max: None, len: None };
+        Ok(Some(TExpr { kind, ty, span }))
     }
 
     /// Whether a type has one of these names, by itself or as a typedef.

@@ -84,7 +84,13 @@ impl ClauseLower<'_> {
                 if !self.is_scalar(e.ty) {
                     return;
                 }
-                let id = if string { self.add(Expr::StrLen(id)) } else { id };
+                // What is none is no fault where nothing is done with it.
+                let id = if string {
+                    let empty = self.add(Expr::Str(Vec::new()));
+                    self.add(Expr::StrCmp(probity_ir::StrOp::Ne, id, empty))
+                } else {
+                    id
+                };
                 let t = self.temp();
                 self.effect(Stmt::SetTemp(t, id));
             }
@@ -247,7 +253,7 @@ impl ClauseLower<'_> {
                 self.add(Expr::ReadStr { addr, space, cap, max })
             }
             TKind::StrLen(a) => {
-                let x = self.expr(a);
+                let x = self.text_operand(a);
                 self.add(Expr::StrLen(x))
             }
             TKind::StrJoin(a, b) => {

@@ -15,7 +15,10 @@ impl ClauseLower<'_> {
         };
         let mut ids = Vec::new();
         for (i, arg) in args.iter().enumerate() {
-            let (mut id, val) = self.expr_or_bytes(arg);
+            let (mut id, val) = match arg.kind {
+                TKind::Str(_) => (self.text_operand(arg), self.val(arg)),
+                _ => self.expr_or_bytes(arg),
+            };
             if args[i + 1..].iter().any(TExpr::has_effect) {
                 id = self.hold(id, val);
             }
@@ -26,6 +29,14 @@ impl ClauseLower<'_> {
         if sub == Sub::Random { self.hold(id, Val::Int) } else { id }
     }
 
+    /// A string as an operand: a constant that is longer than strings are is cut like any other.
+    pub(super) fn text_operand(&mut self, e: &TExpr) -> ExprId {
+        let TKind::Str(bytes) = &e.kind else { return self.expr(e) };
+        let room = usize::try_from(self.cx.options.strsize).unwrap_or(usize::MAX).saturating_sub(1);
+        let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
+        self.add(Expr::Str(bytes[..end.min(room)].to_vec()))
+    }
+
     /// A token is taken off the string that is left, which lasts as long as the firing does.
     pub(super) fn strtok(&mut self, e: &TExpr, s: Option<&TExpr>, delimiters: &TExpr) -> ExprId {
         let Val::Str { cap } = self.val(e) else { return self.constant(0) };
@@ -34,7 +45,7 @@ impl ClauseLower<'_> {
             let val = self.val(s);
             if delimiters.has_effect() { self.hold(id, val) } else { id }
         });
-        let delimiters = self.expr(delimiters);
+        let delimiters = self.text_operand(delimiters);
         let left = self.strtok_state(cap);
         if let Some(text) = text {
             self.effect(Stmt::SetVar(left, text));

@@ -7,6 +7,7 @@
 //!
 //! r9 is the block in routines and in loop bodies; r0 to r5 are free for use; r6 to r8 last over calls.
 
+use crate::select::NONE;
 use probity_bpf::asm::{Asm, Label};
 use probity_bpf::helpers::Helper;
 use probity_bpf::insn::{AluOp, Cond, Insn, R0, R1, R2, R3, R4, R5, R9, R10, Reg, Size, Src, Width};
@@ -205,6 +206,25 @@ impl<'a> Code<'a> {
         self.asm.emit(Insn::exit());
     }
 
+    /// The result is none, and the routine ends.
+    pub fn give_none(&mut self) {
+        self.first_word(NONE);
+        self.end(Status::None);
+    }
+
+    /// The result is empty, and the routine ends.
+    pub fn give_empty(&mut self) {
+        self.first_word(0);
+        self.end(Status::Done);
+    }
+
+    fn first_word(&mut self, value: i32) {
+        let out = self.routine.out();
+        self.mov(R5, R9);
+        self.add(R5, out);
+        self.asm.emit(Insn::st(Size::DW, R5, 0, value));
+    }
+
     /// Ends the routine.
     pub fn end(&mut self, status: Status) {
         self.mov(R0, status as i32);
@@ -234,6 +254,8 @@ impl<'a> Code<'a> {
         self.bind(fits);
         self.mov(R1, R9);
         self.add(R1, out);
+        // What is behind a short string must not look like a mark.
+        self.asm.emit(Insn::st(Size::DW, R1, 0, 0));
         self.asm.emit(Insn::call(Helper::ProbeReadKernelStr));
         self.end(Status::Done);
     }

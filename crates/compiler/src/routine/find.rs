@@ -54,10 +54,9 @@ pub(super) fn string(c: &mut Code<'_>) {
     c.end(Status::Illegal);
     c.bind(ok);
     if c.routine.sub == Sub::Strstr {
-        c.poke(0, 0);
         c.get(R1, RESULT);
         c.when(Cond::Sge, R1, 0, found);
-        c.end(Status::None);
+        c.give_none();
         c.bind(found);
         c.give(A, R1);
     } else {
@@ -111,12 +110,11 @@ pub(super) fn byte(c: &mut Code<'_>) {
     let found = c.label();
     c.set_imm(RESULT, -1);
     c.set_imm(AT, 0);
-    c.poke(0, 0);
     let size = i64::from(c.routine.size);
     c.repeat(size, look);
     c.get(R1, RESULT);
     c.when(Cond::Sge, R1, 0, found);
-    c.end(Status::None);
+    c.give_none();
     c.bind(found);
     c.give(A, R1);
 }

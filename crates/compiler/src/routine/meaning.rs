@@ -117,12 +117,12 @@ fn substr(s: &[u8], from: i64, count: i64) -> &[u8] {
     &s[from as usize..][..count.min(len - from) as usize]
 }
 
-/// The first token and what is behind it and one delimiter.
+/// The first token and what is behind it. The delimiter that ends it stays: the next call may have others.
 fn token<'s>(s: &'s [u8], delimiters: &[u8]) -> Option<(&'s [u8], &'s [u8])> {
     let start = s.iter().position(|b| !delimiters.contains(b))?;
     let s = &s[start..];
     let end = s.iter().position(|b| delimiters.contains(b)).unwrap_or(s.len());
-    Some((&s[..end], s.get(end + 1..).unwrap_or(b"")))
+    Some(s.split_at(end))
 }
 
 /// Directory and last component.

@@ -1,6 +1,6 @@
 //! Pieces of a string: `substr` and `strtok`.
 
-use super::code::{A, Code, FREE, OPERAND, Status, TABLE};
+use super::code::{A, Code, FREE, OPERAND, TABLE};
 use probity_bpf::insn::{AluOp, Cond, Insn, R0, R1, R2, R3, R9, Size};
 use probity_ir::Sub;
 
@@ -34,8 +34,7 @@ pub(super) fn substr(c: &mut Code<'_>) {
     c.terminate(A, R2);
     c.give(A, R1);
     c.bind(empty);
-    c.poke(0, 0);
-    c.end(Status::Done);
+    c.give_empty();
 }
 
 const AT: i16 = FREE;
@@ -45,7 +44,7 @@ const END: i16 = FREE + 2;
 
 /// `strtok`'s token, or what is behind it: the delimiters are in the second buffer.
 pub(super) fn token(c: &mut Code<'_>) {
-    let [found, more, empty] = std::array::from_fn(|_| c.label());
+    let found = c.label();
     for word in (0..256).step_by(8) {
         c.asm.emit(Insn::st(Size::DW, R9, TABLE as i16 + word, 0));
     }
@@ -59,23 +58,18 @@ pub(super) fn token(c: &mut Code<'_>) {
     c.repeat(size + 1, scan);
     c.get(R1, START);
     c.when(Cond::Sge, R1, 0, found);
-    c.poke(0, 0);
-    c.end(if c.routine.sub == Sub::Token { Status::None } else { Status::Done });
+    if c.routine.sub == Sub::Token {
+        c.give_none();
+    } else {
+        c.give_empty();
+    }
     c.bind(found);
     c.get(R2, END);
     if c.routine.sub == Sub::Token {
         c.terminate(A, R2);
         c.give(A, R1);
     } else {
-        c.byte(R1, A, R2);
-        c.when(Cond::Ne, R1, 0, more);
-        c.goto(empty);
-        c.bind(more);
-        c.add(R2, 1);
         c.give(A, R2);
-        c.bind(empty);
-        c.poke(0, 0);
-        c.end(Status::Done);
     }
 }
 

@@ -151,6 +151,8 @@ impl Select<'_> {
                         _ => size,
                     };
                     let to = Mem { cap, ..self.buffer(size) };
+                    // None is stored as the empty string is: not at all.
+                    self.none_ok = true;
                     self.put(to, e, true);
                     if constant.is_none() && matches!(plan.val, Val::Str { .. }) {
                         let first = self.b.load(Size::B, to.base, to.off);

@@ -13,6 +13,7 @@ mod expr;
 mod key;
 mod location;
 mod memory;
+mod none;
 mod place;
 pub mod probes;
 mod record;
@@ -29,6 +30,7 @@ use crate::fold::operands;
 use crate::layout::{Plan, STATE_WORD};
 use crate::vcode::{B, Code, Rhs, Slot, V};
 use build::{Build, Name};
+pub use none::NONE;
 use probity_bpf::helpers::Helper;
 use probity_bpf::insn::{AluOp, Cond, Size, Width};
 use probity_ir::{
@@ -128,6 +130,9 @@ struct Select<'a> {
     copied: u32,
     /// The thread's storage and the firing's `vtimestamp`.
     vtime: Option<(V, V)>,
+    /// The places that may hold none, and whether the string that is asked for next may be that.
+    places: none::Places,
+    none_ok: bool,
     error: Option<CodegenError>,
 }
 
@@ -177,6 +182,8 @@ impl<'a> Select<'a> {
             comm: None,
             copied: 0,
             vtime: None,
+            places: none::Places::of(program),
+            none_ok: false,
             error: None,
         }
     }

@@ -6,7 +6,7 @@ use crate::routine::{A, CAP, OPERAND, RESULT, Routine, Status};
 use crate::vcode::{Base, Rhs, V};
 use probity_bpf::helpers::Helper;
 use probity_bpf::insn::{Cond, Size};
-use probity_ir::{Expr, ExprId, Fault, Sub, Val};
+use probity_ir::{ExprId, Fault, Sub, Val};
 
 /// A block that a routine has worked on.
 struct Called {
@@ -72,6 +72,7 @@ impl<'a> Select<'a> {
 
     /// Puts the operands into a block and calls the routine.
     fn call_routine(&mut self, sub: Sub, args: &[ExprId], cap: u32) -> Option<Called> {
+        self.none_ok = false;
         let room = |s: &Self, id| match s.val(id) {
             Val::Int => 0,
             Val::Str { cap } => cap,
@@ -114,15 +115,5 @@ impl<'a> Select<'a> {
         let block = self.b.addr(base, off);
         let status = self.b.call_routine(routine, block);
         Some(Called { routine, base, off, status })
-    }
-
-    /// A string where none is allowed.
-    pub(super) fn text_or_none(&mut self, id: ExprId) -> super::text::Text<'a> {
-        match self.expr(id) {
-            Expr::Sub { sub, args, cap } if sub.is_text() => {
-                super::text::Text::Mem(self.sub_text(*sub, args, *cap, true))
-            }
-            _ => self.text(id),
-        }
     }
 }

@@ -137,8 +137,13 @@ impl<'a> Select<'a> {
         if matches!(self.expr(e), Expr::ReadStr { .. } | Expr::ReadBytes { .. } | Expr::Stack(_)) {
             return self.put(mem, e, false);
         }
+        if matches!(self.expr(e), Expr::Temp(same) if *same == temp) {
+            return;
+        }
         let value = self.value_of(e, None);
+        self.prepare(mem, self.temp_may_be_none(temp));
         self.put_value(mem, value);
+        self.pass_value(mem, value, e);
     }
 
     /// The string or bytes that are to be assigned: evaluated, so that a fault leaves the variable as it was. Bytes that are in
@@ -167,6 +172,7 @@ impl<'a> Select<'a> {
 
     /// Where a string is, computed and stored first if need be.
     pub(super) fn text(&mut self, id: ExprId) -> Text<'a> {
+        let allowed = std::mem::take(&mut self.none_ok);
         match self.expr(id) {
             Expr::Str(bytes) => Text::Const(text(bytes)),
             Expr::Comm => Text::Mem(Mem { base: Base::Frame(self.comm()), off: 0, cap: 16, padded: true }),
@@ -175,23 +181,30 @@ impl<'a> Select<'a> {
                 Text::Mem(Mem { base: Base::Reg(ptr), off: 0, cap, padded: true })
             }
             Expr::Temp(t) => match self.temps.get(t) {
-                Some(&mem) => Text::Mem(mem),
+                Some(&mem) => {
+                    self.refuse_none(id, mem, allowed);
+                    Text::Mem(mem)
+                }
                 None => Text::Const(b""),
             },
-            Expr::Var(var) => Text::Mem(self.var_string(*var)),
+            Expr::Var(var) => {
+                let mem = self.var_string(*var);
+                self.refuse_none(id, mem, allowed);
+                Text::Mem(mem)
+            }
             Expr::Elem(array, key) => Text::Mem(self.elem_string(*array, key)),
             Expr::StrJoin { a, b, cap } => Text::Mem(self.join(*a, *b, *cap)),
-            Expr::Sub { sub, args, cap } => Text::Mem(self.sub_text(*sub, args, *cap, false)),
+            Expr::Sub { sub, args, cap } => Text::Mem(self.sub_text(*sub, args, *cap, allowed)),
             Expr::ReadBytes { addr, space: Space::Kernel, len } if *len > 0 => match self.own_memory(*addr, *len) {
                 Some((base, off)) => Text::Mem(Mem { base, off, cap: *len, padded: false }),
-                None => self.buffered(id),
+                None => self.buffered(id, allowed),
             },
-            _ => self.buffered(id),
+            _ => self.buffered(id, allowed),
         }
     }
 
     /// Where a string or bytes are once they have been put into a buffer.
-    fn buffered(&mut self, id: ExprId) -> Text<'a> {
+    fn buffered(&mut self, id: ExprId, allowed: bool) -> Text<'a> {
         let cap = match self.val(id) {
             Val::Str { cap } => cap,
             Val::Bytes { len } => len,
@@ -201,6 +214,8 @@ impl<'a> Select<'a> {
         // Of two strings the shorter one must not leave stack unwritten that is read for the longer one: the
         // verifier before 6.3 refuses that.
         let pad = matches!(self.expr(id), Expr::Cond(..)) && matches!(mem.base, Base::Frame(_));
+        self.prepare(mem, allowed && self.may_be_none(id));
+        self.none_ok = allowed;
         self.put(mem, id, pad);
         Text::Mem(Mem { cap, ..mem })
     }
@@ -208,6 +223,7 @@ impl<'a> Select<'a> {
     /// Puts a string into `to`, cut to its capacity, with zeros after it up to the capacity if `pad`. A fault may leave
     /// anything in `to`.
     pub(super) fn put(&mut self, to: Mem, id: ExprId, pad: bool) {
+        let allowed = std::mem::take(&mut self.none_ok);
         match self.expr(id) {
             Expr::ReadStr { addr, space, cap, max } => {
                 let own = if *space == Space::Kernel { self.own_memory(*addr, 1) } else { None };
@@ -270,6 +286,7 @@ impl<'a> Select<'a> {
                 self.branch(*c, yes, no);
                 for (block, e) in [(yes, *a), (no, *b)] {
                     self.b.start(block);
+                    self.none_ok = allowed;
                     self.put(to, e, pad);
                     self.b.jump(join);
                 }
@@ -290,10 +307,18 @@ impl<'a> Select<'a> {
                     let len = len.min(to.cap);
                     self.copy(to, from, len);
                 }
-                _ => match self.text(id) {
-                    Text::Const(bytes) => self.put_const(to, bytes, pad),
-                    Text::Mem(mem) => self.put_mem(to, mem, pad),
-                },
+                _ => {
+                    self.none_ok = allowed;
+                    match self.text(id) {
+                        Text::Const(bytes) => self.put_const(to, bytes, pad),
+                        Text::Mem(mem) => {
+                            self.put_mem(to, mem, pad);
+                            if allowed {
+                                self.pass_none(to, mem, id);
+                            }
+                        }
+                    }
+                }
             },
         }
     }

@@ -102,25 +102,38 @@ impl<'a> Select<'a> {
             Val::Bytes { len } => len,
             Val::Int => 8,
         };
+        if matches!(self.expr(e), Expr::Var(same) if *same == var) {
+            return;
+        }
         let size = crate::layout::padded(val);
         // Bytes are set to the constant 0 as a whole.
         let zero = matches!(self.expr(e), Expr::Const(_));
         let value = if zero { Value::Text(Text::Const(b"")) } else { self.value_of(e, Some(&Place::Var(var))) };
+        let none = self.var_may_be_none(var);
         let to = |base, off| Mem { base, off, cap, padded: false };
         match place {
             VarPlace::Global(off) => {
                 let at = self.b.map_value(self.plan.layout.state_map, off);
-                self.put_or_clear(to(Base::Reg(at), 0), value, zero.then_some(size));
+                let to = to(Base::Reg(at), 0);
+                self.prepare(to, none);
+                self.put_or_clear(to, value, zero.then_some(size));
+                self.pass_value(to, value, e);
             }
             VarPlace::Thread(off) => {
                 let lost = self.b.cold();
                 let ptr = self.thread_create(lost);
-                self.put_or_clear(to(Base::Reg(ptr), off as i32), value, zero.then_some(size));
+                let to = to(Base::Reg(ptr), off as i32);
+                self.prepare(to, none);
+                self.put_or_clear(to, value, zero.then_some(size));
+                self.pass_value(to, value, e);
                 self.thread_lost(ptr, lost);
             }
             VarPlace::Clause => {
                 if let Some(&mem) = self.this_strings.get(&var) {
-                    self.put_or_clear(Mem { cap, ..mem }, value, zero.then_some(size));
+                    let to = Mem { cap, ..mem };
+                    self.prepare(to, none);
+                    self.put_or_clear(to, value, zero.then_some(size));
+                    self.pass_value(to, value, e);
                 }
             }
         }
