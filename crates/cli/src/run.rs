@@ -63,6 +63,12 @@ pub fn run(args: &Args) -> Result<u8> {
     if compiled.program.units.is_empty() && !compiled.options.zdefs {
         bail!("no probes matched");
     }
+    if let Some((option, have, need)) = compiled.too_small() {
+        match args.face {
+            Face::Dtrace => bail!("could not enable tracing: Enabling exceeds size of buffer"),
+            Face::Probity => bail!("{option} is {have} bytes and one entry takes {need}: set it to more"),
+        }
+    }
     let symbols = SystemSymbols::new(&sys);
     let mut session = probity::start(&sys, &compiled, &symbols)?;
     for attachment in session.attachments() {

@@ -52,6 +52,8 @@ pub fn takes(conv: &Conversion) -> Takes {
     }
 }
 
+/// The widest field that the consumer makes.
+const WIDEST: u32 = 1 << 24;
 const LETTERS: &[u8] = b"aAcCdiouxXpsSTYkeEfFgGP";
 
 /// Parses a format. Bytes that are no text of UTF-8 become U+FFFD.
@@ -173,8 +175,8 @@ fn amount(bytes: &[u8], i: &mut usize, start: usize) -> Result<(Option<u32>, boo
     let digits = std::str::from_utf8(&bytes[from..*i]).unwrap_or("");
     match digits.parse::<u32>() {
         // The consumer pads with as many characters: a bound keeps that finite.
-        Ok(n) if n <= 65_535 => Ok((Some(n), false)),
-        _ => Err(error(start, *i, "a width or precision is at most 65535")),
+        Ok(n) if n <= WIDEST => Ok((Some(n), false)),
+        _ => Err(error(start, *i, &format!("a width or precision is at most {WIDEST}"))),
     }
 }
 

@@ -284,7 +284,8 @@ fn plan_agg(
     let words = agg.func.words();
     let name = if agg.name.is_empty() { "agg" } else { &agg.name };
     if agg.key.is_empty() {
-        let stride = (words * 8).next_multiple_of(64);
+        // With a word that tells a value that is zero from none.
+        let stride = (words * 8 + 8).next_multiple_of(64);
         let parts = rows + if agg.resettable { ncpu } else { 0 };
         let size = u64::from(parts) * u64::from(stride);
         if size > MAX_VALUE {

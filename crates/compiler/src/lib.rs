@@ -52,6 +52,21 @@ pub struct Compiled {
 }
 
 impl Compiled {
+    /// An option that leaves no room for even one record, key or element: its name, its value, and the least that would do.
+    pub fn too_small(&self) -> Option<(&'static str, u64, u64)> {
+        // A record's header and the kernel's are smaller than DTrace's; a size that DTrace refuses is refused here too.
+        const HEADERS: u64 = 60 - 8;
+        let record = self.layout.records.iter().map(|r| u64::from(r.size - probity_ir::HEADER) + HEADERS).max();
+        let options = &self.options;
+        [
+            ("bufsize", options.bufsize, record),
+            ("aggsize", options.aggsize, aggregation_size(&self.program)),
+            ("dynvarsize", options.dynvarsize, element_size(&self.program)),
+        ]
+        .into_iter()
+        .find_map(|(name, have, need)| need.filter(|need| have < *need).map(|need| (name, have, need)))
+    }
+
     /// How many probes the clauses of a source are enabled for, each clause counted by itself.
     pub fn matched(&self, source: u32) -> usize {
         let of_source = |clause: probity_ir::ClauseId| {
@@ -133,26 +148,48 @@ pub fn compile(input: &Input, env: &dyn Env) -> (Option<Compiled>, Sources, Vec<
     }
 }
 
+fn size_of(v: &probity_ir::Val) -> u64 {
+    match v {
+        probity_ir::Val::Int => 8,
+        probity_ir::Val::Str { cap } => u64::from(*cap).next_multiple_of(8),
+        probity_ir::Val::Bytes { len } => u64::from(*len).next_multiple_of(8),
+    }
+}
+
+/// The size of an aggregation's key and value.
+fn entry_size(a: &probity_ir::Agg) -> u64 {
+    8 + a.key.iter().map(|(v, _)| size_of(v)).sum::<u64>() + 8 * u64::from(a.func.words())
+}
+
+/// The largest of all.
+fn aggregation_size(program: &Program) -> Option<u64> {
+    program.aggs.iter().map(entry_size).max()
+}
+
+/// The largest of those that have keys.
+fn keyed_size(program: &Program) -> Option<u64> {
+    program.aggs.iter().filter(|a| !a.key.is_empty()).map(entry_size).max()
+}
+
+/// The size of the largest key and element of any associative array.
+fn element_size(program: &Program) -> Option<u64> {
+    program.arrays.iter().map(|a| a.key.iter().chain([&a.val]).map(size_of).sum()).max()
+}
+
 /// The sizes of maps that the options ask for.
 pub fn codegen_options(program: &Program, options: &Options, ncpu: u32) -> CodegenOptions {
     let small = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
     // The sizes are in bytes; an entry takes its key, its value and about this much in the kernel.
     const OVERHEAD: u64 = 64;
-    let size = |v: &probity_ir::Val| match v {
-        probity_ir::Val::Int => 8,
-        probity_ir::Val::Str { cap } => u64::from(*cap).next_multiple_of(8),
-        probity_ir::Val::Bytes { len } => u64::from(*len).next_multiple_of(8),
-    };
-    let agg = program.aggs.iter().filter(|a| !a.key.is_empty());
-    let agg = agg.map(|a| 8 + a.key.iter().map(|(v, _)| size(v)).sum::<u64>() + 8 * u64::from(a.func.words()));
-    let element = program.arrays.iter().map(|a| a.key.iter().chain([&a.val]).map(size).sum::<u64>());
     let entries = |bytes: u64, each: Option<u64>| bytes / (each.unwrap_or(0) + OVERHEAD);
     CodegenOptions {
         ncpu,
         ring_size: small(options.bufsize),
         // As in DTrace, `aggsize` is the room for each CPU.
-        agg_entries: small(entries(options.aggsize, agg.max()).saturating_mul(u64::from(ncpu)).max(u64::from(ncpu))),
-        dyn_entries: small(entries(options.dynvarsize, element.max()).max(1)),
+        agg_entries: small(
+            entries(options.aggsize, keyed_size(program)).saturating_mul(u64::from(ncpu)).max(u64::from(ncpu)),
+        ),
+        dyn_entries: small(entries(options.dynvarsize, element_size(program)).max(1)),
         scratch: small(options.scratchsize),
     }
 }

@@ -82,7 +82,7 @@ pub fn format(format: &Format, operands: &[Value], aggs: &[AggValue], around: Su
 
 /// A width or precision that no terminal will ever miss; keeps a hostile `*` operand from filling the memory.
 fn bounded(n: u64) -> usize {
-    n.min(1 << 20) as usize
+    n.min(1 << 24) as usize
 }
 
 /// A conversion with its width and precision settled. A precision of 0 is none.

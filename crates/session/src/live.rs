@@ -524,6 +524,12 @@ impl Bound<'_> {
             self.next_epoch()?;
         }
         for item in &record.items {
+            if let Item::Clear(agg) | Item::Trunc(agg, _) = item
+                && !self.cx.program.aggs[agg.0 as usize].resettable
+            {
+                // Only END resets it: nothing is counted any more.
+                self.take(*agg)?;
+            }
             let Item::Printa(aggs) = item else { continue };
             for &agg in aggs {
                 if !(resets && self.cx.program.aggs[agg.0 as usize].resettable) {
@@ -532,6 +538,22 @@ impl Bound<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Makes all that an aggregation's map holds the consumer's, when no program runs any more.
+    fn take(&mut self, agg: AggId) -> Result<(), Error> {
+        self.live.values.begin(agg);
+        self.read(agg, Store::Kept, |_| true)?;
+        let map = &self.live.maps[agg.0 as usize];
+        if self.cx.layout.aggs[agg.0 as usize].fields.is_empty() {
+            let len = map.lookup(&0u32.to_ne_bytes())?.map_or(0, |whole| whole.len());
+            let mapped = map.mmap()?;
+            (0..len).step_by(8).for_each(|offset| mapped.u64(offset).store(0, Ordering::Relaxed));
+            return Ok(());
+        }
+        let mut keys = Vec::new();
+        map.for_each(|key, _| keys.push(key.to_vec()))?;
+        keys.iter().try_for_each(|key| map.delete(key).map(drop))
     }
 
     /// Reads an aggregation's map.

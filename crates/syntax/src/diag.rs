@@ -33,8 +33,9 @@ pub struct Diagnostic {
     pub region: Option<&'static str>,
     /// More about it, each with its place if it has one.
     pub notes: Vec<Note>,
-    /// Names and values that DTrace's layout has in lines below the message: `prototype`, `argument`.
-    pub facts: Vec<(&'static str, String)>,
+    /// Names and values that DTrace's layout has in lines below the message: `prototype`, `argument`. They are set right below each
+    /// other, unless a name begins with a blank.
+    pub facts: Vec<(String, String)>,
     /// What to do about it.
     pub help: Option<String>,
     /// An edit that would mend it.
@@ -112,8 +113,8 @@ impl Diagnostic {
     }
 
     /// Adds a line of DTrace's layout.
-    pub fn fact(mut self, name: &'static str, value: impl Into<String>) -> Diagnostic {
-        self.facts.push((name, value.into()));
+    pub fn fact(mut self, name: impl Into<String>, value: impl Into<String>) -> Diagnostic {
+        self.facts.push((name.into(), value.into()));
         self
     }
 

@@ -147,7 +147,10 @@ pub fn render_dtrace(diag: &Diagnostic, sources: &Sources, errtags: bool) -> Str
     out.push_str(diag.dtrace_message.as_ref().unwrap_or(&diag.message));
     let width = diag.facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     for (name, value) in &diag.facts {
-        out.push_str(&format!("\n\t{name:>width$}: {value}"));
+        match name.starts_with(' ') {
+            true => out.push_str(&format!("\n{name}: {value}")),
+            false => out.push_str(&format!("\n\t{name:>width$}: {value}")),
+        }
     }
     out
 }

@@ -25,7 +25,8 @@ impl Checker<'_> {
                 }
             }
             ExprKind::Aggregation(agg) => {
-                if self.agg_names.get(&agg.name).is_none_or(|id| self.aggs[id.0 as usize].func.is_none()) {
+                let unknown = self.agg_names.get(&agg.name).is_none_or(|id| self.aggs[id.0 as usize].func.is_none());
+                if unknown && agg.keys.is_none() {
                     let message = format!("@{} is not defined", agg.name);
                     let d = Diagnostic::error(tags::D_IDENT_UNDEF, e.span, message);
                     return self.report(d.help(format!("define it, as in `@{} = count();`", agg.name)));
@@ -41,6 +42,11 @@ impl Checker<'_> {
                 }
                 // As a statement these show their value.
                 Some(func) if is_shown(func.name) => return Ok(TStmtKind::Action(TAction::Trace(self.expr(e)?))),
+                Some(func) if func.kind == FuncKind::Aggregating => {
+                    let message = format!("the result of {}() goes nowhere", func.name);
+                    let d = Diagnostic::error(tags::D_CG_EXPR, e.span, message);
+                    return self.report(d.help(format!("assign it to an aggregation: `@ = {}(…);`", func.name)));
+                }
                 Some(func) if func.kind == FuncKind::Missing => return self.missing_function(name),
                 _ => {}
             },
@@ -393,7 +399,8 @@ impl Checker<'_> {
             let argument = match &e.kind {
                 ExprKind::Int(_) => "int".to_string(),
                 ExprKind::String(_) => "string".to_string(),
-                _ => self.expr(e).map(|v| self.fact_name(v.ty)).unwrap_or_else(|_| "void".into()),
+                ExprKind::Call { .. } => "void".to_string(),
+                _ => self.expr(e).map(|v| self.fact_name(v.ty))?,
             };
             let d = Diagnostic::error(tag, e.span, format!("{func}() needs an aggregation here"));
             let d = d.fact("prototype", "aggregation").fact("argument", argument);
@@ -478,7 +485,10 @@ impl Checker<'_> {
                         self.name(*x),
                         self.name(*y)
                     );
-                    return self.err(tags::D_PRINTA_AGGPROTO, p.span, message);
+                    let line = |name: String| format!("{:>9} key #{}", name.trim_start_matches('@'), i + 1);
+                    let d = Diagnostic::error(tags::D_PRINTA_AGGPROTO, p.span, message);
+                    let d = d.fact(line(name(self, first)), self.fact_name(*x));
+                    return self.report(d.fact(line(name(self, other)), self.fact_name(*y)));
                 }
             }
         }

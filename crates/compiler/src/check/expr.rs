@@ -707,7 +707,9 @@ impl<'a> Checker<'a> {
                     self.name(ty),
                     self.name(from)
                 );
-                return self.err(tags::D_PROTO_ARG, at, message);
+                let d = Diagnostic::error(tags::D_PROTO_ARG, at, message);
+                let d = d.fact("prototype", self.fact_name(ty)).fact("key", self.fact_name(from));
+                return self.report(d);
             };
             fitted.push(value);
         }

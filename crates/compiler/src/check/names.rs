@@ -116,6 +116,7 @@ pub(super) const INT_TYPES: &[(&str, u8, bool)] = &[
     ("int8_t", 1, true), ("int16_t", 2, true), ("int32_t", 4, true), ("int64_t", 8, true),
     ("uint8_t", 1, false), ("uint16_t", 2, false), ("uint32_t", 4, false), ("uint64_t", 8, false),
     ("intptr_t", 8, true), ("uintptr_t", 8, false), ("size_t", 8, false), ("ssize_t", 8, true), ("ptrdiff_t", 8, true),
+    ("ushort", 2, false), ("uint", 4, false), ("ulong", 8, false),
     ("uchar_t", 1, false), ("ushort_t", 2, false), ("uint_t", 4, false), ("ulong_t", 8, false),
     ("longlong_t", 8, true), ("u_longlong_t", 8, false), ("offset_t", 8, true), ("off_t", 8, true),
     ("pid_t", 4, true), ("id_t", 4, true), ("uid_t", 4, false), ("gid_t", 4, false), ("dev_t", 8, false),

@@ -76,6 +76,8 @@ impl Shapes {
                     let slot = &mut self.aggs[agg.0 as usize][i];
                     *slot = Some(match slot.take() {
                         None => shape,
+                        // A constant needs no wider place than it has already.
+                        Some(old) if fits(&old, e) => old,
                         Some(old) => merge(old, shape),
                     });
                 }
@@ -228,6 +230,18 @@ pub(super) fn text_of(desc: &ProbeDesc, part: ProbePart) -> &str {
 
 fn grow(cap: &mut u32, to: u32) {
     *cap = (*cap).max(to);
+}
+
+/// Whether a constant is one of a shape's integers.
+fn fits(shape: &KeyShape, e: &TExpr) -> bool {
+    match (shape, &e.kind) {
+        (KeyShape::Int(Show::Int { size: size @ (1 | 2 | 4), signed, .. }), TKind::Int(v)) => {
+            let bits = u32::from(*size) * 8;
+            let low = if *signed { -1i64 << (bits - 1) } else { 0 };
+            (low..low + (1 << bits)).contains(v)
+        }
+        _ => false,
+    }
 }
 
 /// The shape of a member that is used in two ways.

@@ -28,6 +28,12 @@ impl Select<'_> {
             None => self.agg_part(agg),
         };
         self.update(spec.func, ptr, value, weight, place, lost);
+        // Only these can be zero after an update. A key that is there says so by itself.
+        let counts = matches!(spec.func, AggFunc::Count | AggFunc::Avg | AggFunc::Stddev);
+        if key.is_empty() && !counts {
+            let touched = spec.func.words() as i32 * 8;
+            self.b.store(Size::DW, Base::Reg(ptr), touched, Rhs::Imm(1));
+        }
         self.lost(lost, Drop::Aggregation);
     }
 
