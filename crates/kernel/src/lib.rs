@@ -14,6 +14,7 @@ pub mod fuzz;
 pub mod grace;
 pub mod load;
 pub mod map;
+pub mod mappings;
 pub mod perf;
 pub mod poll;
 pub mod process;

@@ -21,6 +21,16 @@ const DISABLED: u64 = 1 << 0;
 const EXCLUDE_USER: u64 = 1 << 4;
 const EXCLUDE_KERNEL: u64 = 1 << 5;
 const FREQ: u64 = 1 << 10;
+const MMAP: u64 = 1 << 8;
+const COMM: u64 = 1 << 9;
+const TASK: u64 = 1 << 13;
+const SAMPLE_ID_ALL: u64 = 1 << 18;
+const MMAP2: u64 = 1 << 23;
+const COMM_EXEC: u64 = 1 << 24;
+/// `PERF_COUNT_SW_DUMMY`: counts nothing.
+const SOFTWARE_DUMMY: u64 = 9;
+/// `PERF_SAMPLE_TIME`
+const SAMPLE_TIME: u64 = 1 << 2;
 
 const IOC_ENABLE: libc::c_ulong = 0x2400;
 const IOC_DISABLE: libc::c_ulong = 0x2401;
@@ -128,6 +138,13 @@ pub fn sampling(source: &Source, rate: Rate, scope: Scope, mode: Mode) -> Result
         }
         _ => error,
     })
+}
+
+/// Opens an event that only records what processes on a CPU map, exec, fork and end; each record ends with its time.
+pub(crate) fn mappings(cpu: u32) -> Result<OwnedFd> {
+    let flags = MMAP | MMAP2 | COMM | COMM_EXEC | TASK | SAMPLE_ID_ALL;
+    let attr = Attr { kind: TYPE_SOFTWARE, config: SOFTWARE_DUMMY, sample_type: SAMPLE_TIME, flags, ..Attr::default() };
+    open(attr, Scope::Cpu(cpu), || format!("cannot watch what processes map on CPU {cpu}"))
 }
 
 /// Opens a tracepoint by its id in tracefs. One event serves all CPUs once a program is attached.

@@ -63,8 +63,11 @@ pub trait Symbols {
         Named::default()
     }
 
-    /// Says that addresses of this process will be named, so that what it has mapped can be read while it lives.
-    fn remember(&self, _pid: u32) {}
+    /// Says, before tracing, that addresses of processes will be named, so that what they map can be watched while they live.
+    fn watch(&self) {}
+
+    /// Called now and then, and before addresses that were recorded since the last time are named.
+    fn turn(&self) {}
 
     /// The local time zone at `seconds` since the epoch: seconds east of UTC and the zone's short name.
     fn zone(&self, _seconds: i64) -> (i32, String) {

@@ -10,8 +10,8 @@ use crate::target::Targets;
 use crate::ticks::Ticks;
 use probity_compiler::Compiled;
 use probity_ir::{
-    Action, AggId, Drop as Cause, Layout, Phase, Program, RingKind, SPEC_ID_BITS, SPEC_SLOT, STARTING, STOPPING, Unit,
-    UnitId,
+    Action, AggId, Drop as Cause, Expr, Layout, Phase, Program, RingKind, SPEC_ID_BITS, SPEC_SLOT, STARTING, STOPPING,
+    Unit, UnitId,
 };
 use probity_kernel::{Error, Kind, Loaded, Mapped, Poller, Prog, System, clock, grace};
 use probity_output::{Aggregations, Context, DropCount, Event, Fault, Item, Plan, Record, Store, Symbols, decode};
@@ -110,8 +110,22 @@ pub fn start<'a>(sys: &'a System, compiled: &'a Compiled, symbols: &'a dyn Symbo
         last_drops: 0,
         exit: None,
     };
+    if names_processes(&compiled.program) {
+        symbols.watch();
+        symbols.turn();
+    }
     session.attach()?;
     Ok(session)
+}
+
+/// Whether a program shows addresses of processes.
+fn names_processes(program: &Program) -> bool {
+    let of_process = |e: &Expr| match e {
+        Expr::Stack(stack) => stack.user,
+        Expr::UserAddr(_) => true,
+        _ => false,
+    };
+    program.units.iter().flat_map(|u| &u.clauses).flat_map(|c| &c.exprs).any(of_process)
 }
 
 /// Says which source line a rejected program came from; this is our bug (G3).
@@ -280,6 +294,7 @@ impl Session<'_> {
 
     /// Hands out everything that is in the rings, up to a time if one is given, and new drops.
     fn drain(&mut self, consumer: &mut dyn Consumer, until: Option<u64>) -> Result<(), Error> {
+        self.symbols.turn();
         let mut failure = None;
         let Session { merge, compiled, plan, symbols, aggs, specs, state, exit, loaded, .. } = self;
         let (program, layout, types) = (&compiled.program, &compiled.layout, &compiled.types);

@@ -36,8 +36,12 @@ impl Symbols for SystemSymbols<'_> {
         self.processes.borrow_mut().name(pid, addr)
     }
 
-    fn remember(&self, pid: u32) {
-        self.processes.borrow_mut().remember(pid);
+    fn watch(&self) {
+        self.processes.borrow_mut().watch();
+    }
+
+    fn turn(&self) {
+        self.processes.borrow_mut().turn();
     }
 
     fn zone(&self, seconds: i64) -> (i32, String) {
