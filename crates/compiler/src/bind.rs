@@ -115,7 +115,7 @@ pub fn bind(program: &Expanded, env: &dyn Env, types: &mut TypeTable, diags: &mu
                     found.push(probe);
                     typed.push(false);
                 }
-                typed[at] |= mentions.typed();
+                typed[at] |= mentions.typed() || (mentions.raw.contains(&true) && env.raw_follows_types(&found[at]));
                 if seen.insert(at) {
                     *count.entry(at).or_default() += 1;
                 }

@@ -21,6 +21,22 @@ pub trait Env {
     fn probe_by_id(&self, id: u32) -> Result<Option<Probe>, EnvError>;
     /// The signature of a probe; `args` are filled only if `typed` (they can be costly to find).
     fn signature(&self, probe: &Probe, typed: bool, types: &mut TypeTable) -> Result<Signature, EnvError>;
+    /// Whether the untyped arguments of a probe follow the declared types of its function, so that a typed signature is needed for them.
+    fn raw_follows_types(&self, _probe: &Probe) -> bool {
+        false
+    }
+    /// A type of the traced program by name, as [`Env::kernel_type`]: `scope` is what stands before the backquote (`pid`, `pid123`),
+    /// `probe` the probe of the clause that speaks of it. `None` if `scope` is none of a traced program.
+    fn user_type(
+        &self,
+        _scope: &str,
+        _probe: Option<&ProbeDesc>,
+        _keyword: &str,
+        _name: &str,
+        _types: &mut TypeTable,
+    ) -> Option<Result<TypeId, EnvError>> {
+        None
+    }
     /// A kernel type by name: `keyword` is `struct`, `union`, `enum` or empty for a typedef or base type. `module` is empty for any.
     fn kernel_type(&self, module: &str, keyword: &str, name: &str, types: &mut TypeTable) -> Option<TypeId>;
     /// Completes a [`probity_ir::TypeKind::Forward`] in place. `false` when no definition is known.

@@ -77,6 +77,8 @@ pub enum Location {
         base: Box<Location>,
         /// Added to it.
         offset: i64,
+        /// Whose memory it is in.
+        space: Space,
     },
     /// The address, in the tracepoint's record, of a dynamic field whose `__data_loc` word is at `offset` of the context.
     DataLoc {

@@ -3,6 +3,7 @@
 //! Adding a provider is one file, its `mod` line and its line in [`PROVIDERS`].
 #![forbid(unsafe_code)]
 
+mod abi;
 pub mod arch;
 mod cpc;
 mod derived;
@@ -23,10 +24,12 @@ mod testing;
 pub mod unwind_table;
 mod uprobe;
 mod user;
+mod user_types;
 
 pub use kernel_types::kernel_btf;
 pub use near::near;
 pub use rawtp::task_switch;
+pub use user_types::complete_user_type;
 
 use probity_ir::{ProbeDesc, Signature, TypeTable};
 use probity_kernel::{Error, Prog, System};
@@ -95,6 +98,23 @@ pub trait Provider: Sync {
     }
     /// What someone may want who asks for `pattern` although there is no such probe: another system's name for it, mostly.
     fn hint(&self, _sys: &System, _pattern: &ProbeDesc) -> Option<String> {
+        None
+    }
+    /// Whether `arg0`, `arg1`, … follow the declared types of the function, which only a typed signature knows.
+    fn raw_follows_types(&self) -> bool {
+        false
+    }
+    /// A type of the traced program, by keyword (empty for a typedef) and name. `scope` is what stands before the backquote, `probe`
+    /// the probe of the clause. `None` if this provider's probes have nothing to do with such a scope.
+    fn user_type(
+        &self,
+        _sys: &System,
+        _scope: &str,
+        _probe: Option<&ProbeDesc>,
+        _keyword: &str,
+        _name: &str,
+        _types: &mut TypeTable,
+    ) -> Option<Result<probity_ir::TypeId, Error>> {
         None
     }
     /// Every probe that matches `pattern`; creates nothing (G4).

@@ -8,7 +8,7 @@ use crate::user::{self, Object, unreadable};
 use crate::{Attachment, Provider};
 use probity_debuginfo::elf::Elf;
 use probity_debuginfo::ldcache::resolve_binary;
-use probity_ir::{ProbeDesc, Signature, TypeTable, glob, is_glob};
+use probity_ir::{ProbeDesc, Signature, TypeId, TypeTable, glob, is_glob};
 use probity_kernel::process::Mapping;
 use probity_kernel::{Error, Kind, Prog, System};
 use std::collections::BTreeSet;
@@ -163,6 +163,12 @@ fn only_executable(object: &Object) -> Error {
     error.help("uprobe:FILE:-:ADDRESS takes addresses in any file")
 }
 
+/// The files that have a probe's module name.
+fn called(all: Vec<Mapped>, module: &str) -> Vec<Object> {
+    let means = |file: &Mapped| file.object.module == module || (module == EXECUTABLE && file.executable);
+    all.into_iter().filter(means).map(|file| file.object).collect()
+}
+
 /// What is wrong with a description of which nothing was found, if a process's files can tell.
 fn no_function(pattern: &ProbeDesc, objects: &[Object]) -> Option<Error> {
     let exact = |text: &str| !text.is_empty() && !is_glob(text);
@@ -229,13 +235,42 @@ impl Provider for Pid {
         &self,
         sys: &System,
         probe: &ProbeDesc,
-        _typed: bool,
-        _types: &mut TypeTable,
+        typed: bool,
+        types: &mut TypeTable,
     ) -> Result<Signature, Error> {
         let pid = required_pid(probe)?;
         let mut signature = user::signature(sys, probe)?;
+        if typed {
+            user::typed_arguments(&called(mapped(sys, pid)?, &probe.module), probe, &mut signature, types)?;
+        }
         signature.group = format!("pid{pid}:{}", signature.group);
         Ok(signature)
+    }
+
+    fn raw_follows_types(&self) -> bool {
+        true
+    }
+
+    fn user_type(
+        &self,
+        sys: &System,
+        scope: &str,
+        probe: Option<&ProbeDesc>,
+        keyword: &str,
+        name: &str,
+        types: &mut TypeTable,
+    ) -> Option<Result<TypeId, Error>> {
+        let pid = match scope == self.name() {
+            true => pid_of(&probe?.provider)?,
+            false => pid_of(scope)?,
+        };
+        // The probe's own file comes first, then the executable, then libraries.
+        let own = |file: &Mapped| probe.is_some_and(|probe| probe.module == file.object.module);
+        Some(mapped(sys, pid).and_then(|mut files| {
+            files.sort_by_key(|file| (!own(file), !file.executable));
+            let objects: Vec<Object> = files.into_iter().map(|file| file.object).collect();
+            user::named_type(&objects, keyword, name, types)
+        }))
     }
 
     fn attach(&self, sys: &System, probes: &[(u32, ProbeDesc)], prog: &Prog) -> Result<Attachment, Error> {

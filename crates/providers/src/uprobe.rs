@@ -6,7 +6,7 @@ use crate::user::{self, Object, unreadable};
 use crate::{Attachment, Provider};
 use probity_debuginfo::elf::Elf;
 use probity_debuginfo::ldcache::resolve_binary;
-use probity_ir::{ProbeDesc, Signature, TypeTable, is_glob};
+use probity_ir::{ProbeDesc, Signature, TypeId, TypeTable, is_glob};
 use probity_kernel::{Error, Kind, Prog, System};
 use std::path::{Path, PathBuf};
 
@@ -23,6 +23,15 @@ fn resolve(sys: &System, module: &str) -> Result<PathBuf, Error> {
         let here = Path::new(module);
         if here.is_file() { Ok(here.to_owned()) } else { Err(unreadable(error, here)) }
     })
+}
+
+/// The scope of types of the program that a clause's probe is in.
+const PROGRAM: &str = "pid";
+
+impl Uprobe {
+    fn objects(&self, sys: &System, module: &str) -> Result<Vec<Object>, Error> {
+        Ok(vec![Object { module: module.to_owned(), path: resolve(sys, module)? }])
+    }
 }
 
 impl Provider for Uprobe {
@@ -67,18 +76,36 @@ impl Provider for Uprobe {
         &self,
         sys: &System,
         probe: &ProbeDesc,
-        _typed: bool,
-        _types: &mut TypeTable,
+        typed: bool,
+        types: &mut TypeTable,
     ) -> Result<Signature, Error> {
         let mut signature = user::signature(sys, probe)?;
+        if typed {
+            user::typed_arguments(&self.objects(sys, &probe.module)?, probe, &mut signature, types)?;
+        }
         signature.group = format!("{}:{}", self.name(), signature.group);
         Ok(signature)
     }
 
     fn attach(&self, sys: &System, probes: &[(u32, ProbeDesc)], prog: &Prog) -> Result<Attachment, Error> {
-        user::attach(sys, probes, prog, None, &|module| {
-            Ok(vec![Object { module: module.to_owned(), path: resolve(sys, module)? }])
-        })
+        user::attach(sys, probes, prog, None, &|module| self.objects(sys, module))
+    }
+
+    fn raw_follows_types(&self) -> bool {
+        true
+    }
+
+    fn user_type(
+        &self,
+        sys: &System,
+        scope: &str,
+        probe: Option<&ProbeDesc>,
+        keyword: &str,
+        name: &str,
+        types: &mut TypeTable,
+    ) -> Option<Result<TypeId, Error>> {
+        let probe = probe.filter(|probe| scope == PROGRAM && probe.provider == self.name())?;
+        Some(self.objects(sys, &probe.module).and_then(|objects| user::named_type(&objects, keyword, name, types)))
     }
 }
 

@@ -3,9 +3,11 @@
 //! Owns which places a pattern means in a file, their signatures, and attaching to them: with one multi-link for each file and
 //! sort of place where the kernel has multi-links. Leaves out which files are meant.
 
-use crate::{Attachment, arch, kinds, unwind_table};
+use crate::user_types::debug_of;
+use crate::{Attachment, abi, arch, kinds, unwind_table};
+use probity_debuginfo::dwarf::Die;
 use probity_debuginfo::elf::{Binding, Elf, Func};
-use probity_ir::{Location, ProbeDesc, Selector, Signature, Space, glob, is_glob};
+use probity_ir::{Arg, Location, ProbeDesc, Selector, Signature, Space, TypeId, TypeKind, TypeTable, glob, is_glob};
 use probity_kernel::perf::ProbePmu;
 use probity_kernel::{Error, Feature, Kind, Prog, System, Version, attach};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -251,6 +253,77 @@ fn whole_file_site(elf: &Elf, vaddr: u64) -> Result<u64, Error> {
     };
     instruction(elf, &name, &func, vaddr - func.vaddr)?;
     Ok(offset)
+}
+
+/// The types of the function that a probe is on, from debugging information, and with them its arguments' places.
+pub(crate) fn typed_arguments(
+    objects: &[Object],
+    probe: &ProbeDesc,
+    signature: &mut Signature,
+    types: &mut TypeTable,
+) -> Result<(), Error> {
+    let on_return = match Place::parse(&probe.name) {
+        Some(Place::Entry) => false,
+        Some(Place::Return) => true,
+        _ => return Ok(()),
+    };
+    for object in objects {
+        let Some(debug) = debug_of(object) else { continue };
+        let Some(vaddr) = debug.address_of(&probe.function) else { continue };
+        let Some(die) = debug.dwarf.function_at(vaddr) else { continue };
+        let readable = |error: probity_debuginfo::Error| unreadable(error, &object.path);
+        let function = debug.dwarf.function(die, vaddr).map_err(readable)?;
+        let mut arg = |name: &str, die: Option<Die>, location: Location| {
+            let (ty, location) = match die.map(|die| debug.import(die, types)) {
+                Some(Ok(ty)) => (ty, location),
+                Some(Err(error)) => (types.add(TypeKind::Void), Location::None(error.to_string())),
+                None => (types.add(TypeKind::Void), location),
+            };
+            Arg { name: name.to_owned(), ty, location, translated: String::new() }
+        };
+        if on_return {
+            let Some(result) = abi::result(&debug.dwarf, &function) else {
+                signature.raw[1] = Location::None(format!("{} returns nothing", probe.function));
+                return Ok(());
+            };
+            let first = arg("", None, signature.raw[0].clone());
+            let value = arg("", function.ret, result.clone());
+            signature.args = vec![first, value];
+            signature.raw[1] = result;
+        } else {
+            let places = abi::places(&debug.dwarf, &function, ARGUMENTS);
+            let params = function.params.iter().zip(&places.params);
+            signature.args = params.map(|(param, place)| arg(&param.name, param.ty, place.clone())).collect();
+            signature.raw = places.params.into_iter().chain(places.more).take(ARGUMENTS).collect();
+        }
+        return Ok(());
+    }
+    Ok(())
+}
+
+/// A type by name from the first of some files that defines it.
+pub(crate) fn named_type(
+    objects: &[Object],
+    keyword: &str,
+    name: &str,
+    types: &mut TypeTable,
+) -> Result<TypeId, Error> {
+    let mut any = false;
+    for object in objects {
+        let Some(debug) = debug_of(object) else { continue };
+        any = true;
+        let keyword = if keyword.is_empty() { "typedef" } else { keyword };
+        if let Some(found) = debug.named(keyword, name, types) {
+            return found.map_err(|error| unreadable(error, &object.path));
+        }
+    }
+    let files: Vec<&str> = objects.iter().map(|object| object.module.as_str()).take(3).collect();
+    let files = files.join(", ");
+    Err(match any {
+        true => Error::new(Kind::NotFound, format!("the debugging information of {files} does not define it")),
+        false => Error::new(Kind::NotFound, format!("{files} has no debugging information"))
+            .help("build it with -g, or install its debugging symbols"),
+    })
 }
 
 /// The signature of a probe; opens no file, so that thousands cost little.

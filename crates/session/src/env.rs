@@ -98,12 +98,31 @@ impl Env for World<'_> {
             .map_err(|e| env_error(&e))
     }
 
+    fn raw_follows_types(&self, probe: &Probe) -> bool {
+        provider_of(&probe.desc).is_ok_and(|provider| provider.raw_follows_types())
+    }
+
+    fn user_type(
+        &self,
+        scope: &str,
+        probe: Option<&ProbeDesc>,
+        keyword: &str,
+        name: &str,
+        types: &mut TypeTable,
+    ) -> Option<Result<TypeId, EnvError>> {
+        let found = PROVIDERS.iter().find_map(|p| p.user_type(self.sys, scope, probe, keyword, name, types))?;
+        Some(found.map_err(|error| env_error(&error)))
+    }
+
     fn kernel_type(&self, _module: &str, keyword: &str, name: &str, types: &mut TypeTable) -> Option<TypeId> {
         let keyword = if keyword.is_empty() { "typedef" } else { keyword };
         kernel_btf(self.sys)?.import_named(keyword, name, types, Space::Kernel).ok().flatten()
     }
 
     fn complete(&self, ty: TypeId, types: &mut TypeTable) -> bool {
+        if let Some(done) = probity_providers::complete_user_type(types, ty) {
+            return done;
+        }
         let forward = matches!(types.get(types.resolve(ty)), TypeKind::Forward { .. });
         forward && kernel_btf(self.sys).is_some_and(|btf| btf.complete(types, ty).unwrap_or(false))
     }

@@ -13,3 +13,4 @@ mod nothing_left;
 mod output;
 mod probes;
 mod tools;
+mod user_types;

@@ -181,10 +181,13 @@ impl<'a> Checker<'a> {
     /// Applies pointers, arrays and functions to a type.
     pub(super) fn derive(&mut self, base: TypeId, derivations: &[Derivation], span: Span) -> Res<TypeId> {
         let mut ty = base;
+        // Parameters have types of their own, which say nothing about this one.
+        let of_program = self.of_program;
         for d in derivations {
             ty = match d {
                 Derivation::Pointer(quals) => {
-                    let space = if quals.is_userland { Space::User } else { Space::Kernel };
+                    let user = quals.is_userland || of_program;
+                    let space = if user { Space::User } else { Space::Kernel };
                     self.types.pointer(ty, space)
                 }
                 Derivation::Array(len) => {
@@ -255,6 +258,7 @@ impl<'a> Checker<'a> {
                 }
             };
         }
+        self.of_program = of_program;
         // `userland` before the `*` speaks of the pointer too.
         Ok(ty)
     }
@@ -262,6 +266,7 @@ impl<'a> Checker<'a> {
     /// The type that specifiers name.
     pub(super) fn specs(&mut self, specs: &ast::DeclSpecs) -> Res<TypeId> {
         let int = |size, signed, kind| TypeKind::Int { size, signed, kind };
+        self.of_program = false;
         Ok(match &specs.ty.kind {
             TypeSpecKind::Implicit => self.basic.int,
             TypeSpecKind::Basic(basic) => {
@@ -299,6 +304,22 @@ impl<'a> Checker<'a> {
         })
     }
 
+    /// A type of the traced program, where a name's scope says so.
+    fn user_type(&mut self, symbol: &ast::Symbol, keyword: &str, span: Span) -> Option<Res<TypeId>> {
+        if symbol.scope.is_empty() {
+            return None;
+        }
+        let probe = self.cx.probe.map(|bound| &bound.probe.desc);
+        let found = self.env.user_type(&symbol.scope, probe, keyword, &symbol.name, &mut self.types)?;
+        self.of_program = true;
+        Some(found.or_else(|error| {
+            let shown =
+                format!("{}{}{}`{}", keyword, if keyword.is_empty() { "" } else { " " }, symbol.scope, symbol.name);
+            let what = format!("there is no type `{shown}`");
+            self.report(crate::bind::env_error(&error, tags::D_TYPE_ERR, Some(span), &what))
+        }))
+    }
+
     fn named(&mut self, symbol: &ast::Symbol, span: Span) -> Res<TypeId> {
         if symbol.scope.is_empty() || own_scope(&symbol.scope) {
             if let Some(&ty) = self.typedefs.get(&symbol.name) {
@@ -307,6 +328,9 @@ impl<'a> Checker<'a> {
             if super::names::INT_TYPES.iter().any(|t| t.0 == symbol.name) {
                 return Ok(self.named_int(&symbol.name));
             }
+        }
+        if let Some(ty) = self.user_type(symbol, "", span) {
+            return ty;
         }
         let own = own_scope(&symbol.scope);
         match self.env.kernel_type(&symbol.scope, "", &symbol.name, &mut self.types) {
@@ -339,6 +363,9 @@ impl<'a> Checker<'a> {
             && let Some(&ty) = self.tags.get(&(keyword, name.clone()))
         {
             return Ok(ty);
+        }
+        if let Some(ty) = self.user_type(&tag.symbol, keyword, tag.span) {
+            return ty;
         }
         if !own && let Some(ty) = self.env.kernel_type(&tag.symbol.scope, keyword, name, &mut self.types) {
             return Ok(ty);

@@ -107,8 +107,8 @@ impl<'a> Checker<'a> {
                 Ok(TExpr { kind: TKind::Comma(Box::new(a), Box::new(b)), ty, span })
             }
             ExprKind::Cast { ty, operand } => {
-                let userland = ty.specs.quals.is_userland;
                 let to = self.type_name(ty)?;
+                let userland = ty.specs.quals.is_userland || self.of_program;
                 let e = self.expr(operand)?;
                 self.cast(to, userland, e, span)
             }
@@ -842,8 +842,7 @@ pub(super) fn full_name(scope: Scope, name: &str) -> String {
 /// Whose memory an object is in whose address a location gives.
 fn space_of_location(location: &Location) -> Space {
     match location {
-        Location::Memory { space, .. } => *space,
-        Location::Address { base, .. } => space_of_location(base),
+        Location::Memory { space, .. } | Location::Address { space, .. } => *space,
         _ => Space::Kernel,
     }
 }

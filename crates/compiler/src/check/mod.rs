@@ -173,6 +173,8 @@ struct Checker<'a> {
     destructive: Option<Span>,
     switch: Option<(Probe, Signature)>,
     speculates: bool,
+    /// Whether the type that was named last is one of the traced program's, so that pointers to it are.
+    of_program: bool,
     cx: Cx<'a>,
 }
 
@@ -224,6 +226,7 @@ pub fn check(
         destructive: None,
         switch: None,
         speculates: false,
+        of_program: false,
         cx: Cx::default(),
     };
     c.frame_options();

@@ -73,7 +73,7 @@ impl Select<'_> {
                 let v = self.location(of);
                 self.extend(v, *size, *signed)
             }
-            Location::Address { base, offset } => {
+            Location::Address { base, offset, .. } => {
                 let base = self.location(base);
                 match self.b.rhs(*offset) {
                     Rhs::Imm(0) => base,

@@ -815,7 +815,7 @@ impl Run<'_> {
             }
             Location::CurrentTask => self.env().current_task as i64,
             Location::Narrow { of, size, signed } => extend(self.location(of)?, *size, *signed),
-            Location::Address { base, offset } => self.location(base)?.wrapping_add(*offset),
+            Location::Address { base, offset, .. } => self.location(base)?.wrapping_add(*offset),
             Location::DataLoc { offset } => {
                 let word = number(ctx(*offset, 4), false) as u64;
                 (CTX_ADDR + (word & 0xffff)) as i64

@@ -964,7 +964,7 @@ impl Gen {
         let (size, base) = (self.rng.pick(&[1u8, 2, 4, 8]), Box::new(word.clone()));
         match self.rng.below(12) {
             0..2 => Location::Narrow { of: base, size: size.min(4), signed },
-            2 => Location::Address { base, offset: self.rng.number() },
+            2 => Location::Address { base, offset: self.rng.number(), space: Space::Kernel },
             3 => {
                 let space = self.rng.pick(&[Space::User, Space::Kernel]);
                 let start = if space == Space::User { USER_NUMBERS } else { KERNEL_NUMBERS };

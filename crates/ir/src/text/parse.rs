@@ -600,7 +600,9 @@ fn location(items: &mut Items<'_>) -> Result<Location> {
             signed: items.word(SIGNS)?,
         },
         "narrow" => Location::Narrow { of: inner(&mut items)?, size: items.number()?, signed: items.word(SIGNS)? },
-        "address" => Location::Address { base: inner(&mut items)?, offset: items.number()? },
+        "address" => {
+            Location::Address { base: inner(&mut items)?, offset: items.number()?, space: items.word(SPACES)? }
+        }
         "data-loc" => Location::DataLoc { offset: items.number()? },
         "ctx-address" => Location::CtxAddress { offset: items.number()? },
         "masked" => Location::Masked { of: inner(&mut items)?, mask: items.number()? },

@@ -476,7 +476,9 @@ fn location(location: &Location) -> Node {
         }
         Location::CurrentTask => "current-task".into(),
         Location::Narrow { of, size, signed } => list!["narrow", self::location(of), *size, sign(*signed)],
-        Location::Address { base, offset } => list!["address", self::location(base), *offset],
+        Location::Address { base, offset, space } => {
+            list!["address", self::location(base), *offset, self::space(*space)]
+        }
         Location::DataLoc { offset } => list!["data-loc", *offset],
         Location::CtxAddress { offset } => list!["ctx-address", *offset],
         Location::Masked { of, mask } => list!["masked", self::location(of), *mask],

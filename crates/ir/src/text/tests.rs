@@ -81,7 +81,7 @@ impl Rng {
             },
             7 => Location::Btf { base: Box::new(self.location(depth - 1)), offset, size, signed },
             8 => Location::Narrow { of: Box::new(self.location(depth - 1)), size, signed },
-            9 => Location::Address { base: Box::new(self.location(depth - 1)), offset: far },
+            9 => Location::Address { base: Box::new(self.location(depth - 1)), offset: far, space: self.space() },
             10 => Location::Masked { of: Box::new(self.location(depth - 1)), mask: far },
             11 => Location::Case {
                 test: Box::new(self.test(depth - 1)),

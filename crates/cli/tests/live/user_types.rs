@@ -1,0 +1,205 @@
+//! Types of the traced program, from its debugging information: typed arguments, results, members, names (field reports R01 to R04,
+//! R34, R72); and the derived providers proc, sched, rawtp and cpc.
+
+use crate::tools::{answer, c_program, permitted, run};
+use std::path::Path;
+use std::process::Command;
+
+const TYPED: &str = r#"
+#include <stdint.h>
+enum colour { RED, GREEN = 5, BLUE };
+struct inner { short s; char name[8]; };
+struct list { struct list *next; unsigned a : 3; int b : 5; struct inner in; enum colour col; };
+struct big { long a[4]; };
+#define KEPT __attribute__((noinline, noipa))
+KEPT int narrow(int a, int8_t b, unsigned char c) { __asm__ volatile(""); return a + b + c; }
+KEPT int floats(double d, int x, float y, const char *s) { __asm__ volatile(""); return x + s[0]; }
+KEPT int many(int a, int b, int c, int d, int e, int f, int g, short h) { __asm__ volatile(""); return g + h; }
+KEPT int list(struct list *l) { __asm__ volatile(""); return l->b; }
+KEPT long by_value(struct big b, int z) { __asm__ volatile(""); return b.a[3] + z; }
+KEPT int six(int a, int b, int c, int d, int e, int f) { __asm__ volatile(""); return f; }
+KEPT int three(char a, char b, char c) { __asm__ volatile(""); return c; }
+int main(void) {
+  struct list m = { 0, 5, -7, { 3, "hello" }, GREEN }, l = { &m, 1, -2, { -9, "world" }, BLUE };
+  struct big b = { { 1, 2, 3, -4 } };
+  narrow(-5, -1, 200); floats(1.5, 42, 2.5f, "str"); many(1, 2, 3, 4, 5, 6, -7, -8); list(&l); by_value(b, 11);
+  six(1, 2, 3, 4, 5, 6); three(-1, 2, 3);
+  return 0; }
+"#;
+
+const LEVELS: [&[&str]; 2] = [&["-g", "-O0"], &["-g", "-O2"]];
+
+fn typed(level: usize) -> String {
+    c_program(&format!("typed{level}"), TYPED, LEVELS[level]).display().to_string()
+}
+
+#[test]
+fn arguments_have_their_declared_types() {
+    if !permitted() {
+        return;
+    }
+    for level in 0..LEVELS.len() {
+        let program = typed(level);
+        let d = r#"pid$target:a.out:narrow:entry { printf("%d %d %d %d %d %d\n", arg0, arg1, arg2, args[0], args[1], args[2]); }
+            pid$target:a.out:narrow:return { printf("returns %d %d\n", arg1, args[1]); }
+            pid$target:a.out:floats:entry { printf("x %d %d s %s\n", arg1, args[1], copyinstr(arg3)); }
+            pid$target:a.out:many:entry { printf("7 %d 8 %d %d\n", args[6], args[7], arg7); }
+            pid$target:a.out:by_value:entry { printf("big %d %d\n", args[0].a[3], args[1]); }"#;
+        let out = answer(&["-qn", d, "-c", &program]);
+        let expected = "-5 -1 200 -5 -1 200\nreturns 194 194\nx 42 42 s str\n7 -7 8 -8 -8\nbig -4 11\n";
+        assert_eq!(out.trim_end_matches('\n').to_owned() + "\n", expected, "{:?}", LEVELS[level]);
+    }
+}
+
+#[test]
+fn members_of_the_programs_structs() {
+    if !permitted() {
+        return;
+    }
+    for level in 0..LEVELS.len() {
+        let program = typed(level);
+        let d = r#"pid$target:a.out:list:entry {
+              printf("%d %d %d %s %s %d\n", args[0]->a, args[0]->b, args[0]->in.s, args[0]->in.name, args[0]->next->in.name, args[0]->col);
+              this->l = (struct pid`list *)arg0;
+              printf("%d %d %d\n", this->l->next->b, sizeof (struct pid$target`list), offsetof(struct pid`list, in)); }"#;
+        let out = answer(&["-qn", d, "-c", &program]);
+        assert_eq!(out.trim_end(), "1 -2 -9 world hello 6\n-7 24 10", "{:?}", LEVELS[level]);
+    }
+}
+
+#[test]
+fn what_is_not_readable_says_why() {
+    if !permitted() {
+        return;
+    }
+    let program = typed(0);
+    for (d, part) in [
+        ("pid$target:a.out:floats:entry { trace(arg0); }", "d is floating-point"),
+        ("pid$target:a.out:floats:entry { trace(args[2]); }", "y is floating-point"),
+        ("pid$target:a.out:three:entry { trace(args[3]); }", "three:entry has 3 typed arguments"),
+        ("pid$target:a.out:three:entry { trace(((struct pid`nonesuch *)arg0)->x); }", "does not define it"),
+    ] {
+        let run = run(&["-qn", d, "-c", &program]);
+        assert!(run.status != 0 && run.err.contains(part), "{d}: {}", run.err);
+    }
+}
+
+#[test]
+fn each_function_of_a_clause_has_its_own_types() {
+    if !permitted() {
+        return;
+    }
+    let program = typed(0);
+    let both = "pid$target:a.out:six:entry, pid$target:a.out:three:entry";
+    let out = answer(&[
+        "-qn",
+        &format!("{both} {{ printf(\"%s %d %d\\n\", probefunc, args[0], sizeof (args[0])); }}"),
+        "-c",
+        &program,
+    ]);
+    assert_eq!(out.trim_end(), "six 1 4\nthree -1 1");
+    let run = run(&["-qn", &format!("{both} {{ trace(args[4]); }}"), "-c", &program]);
+    assert!(run.err.contains("three:entry has 3 typed arguments"), "{}", run.err);
+}
+
+#[test]
+fn debugging_information_in_a_file_of_its_own() {
+    if !permitted() {
+        return;
+    }
+    let program = c_program("split", TYPED, &["-g", "-O0"]);
+    let tool = |args: &[&str]| Command::new("objcopy").args(args).current_dir(program.parent().unwrap()).status();
+    if !tool(&["--only-keep-debug", "split", "split.debug"]).is_ok_and(|status| status.success()) {
+        eprintln!("skipped: no objcopy");
+        return;
+    }
+    let strip = ["--strip-debug", "--add-gnu-debuglink=split.debug", "split"];
+    assert!(tool(&strip).unwrap().success());
+    let d = "pid$target:a.out:narrow:entry { printf(\"%d %d\\n\", args[0], args[1]); }";
+    let path = program.display().to_string();
+    assert_eq!(answer(&["-qn", d, "-c", &path]).trim_end(), "-5 -1");
+    // Of another build, it is not believed.
+    let debug = program.with_file_name("split.debug");
+    let mut bytes = std::fs::read(&debug).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&debug, bytes).unwrap();
+    assert!(run(&["-qn", d, "-c", &path]).status != 0);
+}
+
+#[test]
+fn a_uprobe_has_types_too() {
+    if !permitted() {
+        return;
+    }
+    let program = typed(1);
+    let d = format!(
+        "uprobe:{program}:list:entry {{ printf(\"%d %d\\n\", args[0]->b, ((struct pid`list *)arg0)->next->b); }}"
+    );
+    assert_eq!(answer(&["-qn", &d, "-c", &program]).trim_end(), "-2 -7");
+}
+
+fn has(path: &str) -> bool {
+    Path::new(path).exists()
+}
+
+#[test]
+fn the_life_of_a_process() {
+    if !permitted() || !has("/sys/kernel/btf/vmlinux") {
+        return;
+    }
+    let d = r#"proc:::create /pid == $target/ { printf("create %d\n", ((struct task_struct *)arg0)->tgid != pid); child = ((struct task_struct *)arg0)->tgid; }
+        proc:::start /pid == child/ { printf("start\n"); }
+        proc:::exec /pid == child/ { printf("exec %s\n", args[0]); }
+        proc:::exec-failure /pid == child/ { printf("failure %d\n", args[0]); }
+        proc:::exec-success /pid == child/ { printf("success %s\n", execname); }
+        proc:::exit /pid == child/ { printf("exit %d\n", args[0]); }"#;
+    let out = answer(&["-qn", d, "-c", "env -i PATH=/nonesuch:/usr/bin:/bin sh -c 'env true; :'"]);
+    let lines: Vec<&str> = out.lines().filter(|line| !line.is_empty()).collect();
+    let own = |line: &&str| ["create", "start"].iter().any(|word| line.starts_with(word));
+    let own: Vec<&str> = lines.iter().copied().filter(own).collect();
+    assert_eq!(own[..2], ["create 1", "start"], "{out}");
+    assert!(lines.contains(&"exec /nonesuch/true") && lines.contains(&"failure -2"), "{out}");
+    assert!(lines.contains(&"success true") && lines.contains(&"exit 1"), "{out}");
+}
+
+#[test]
+fn signals_are_sent_discarded_and_handled() {
+    if !permitted() || !has("/sys/kernel/btf/vmlinux") {
+        return;
+    }
+    let d = r#"proc:::signal-send /pid == $target && ((struct task_struct *)arg0)->tgid == $target/ { printf("send %d\n", args[2]); }
+        proc:::signal-discard /pid == $target/ { printf("discard %d\n", args[2]); }
+        proc:::signal-handle /pid == $target/ { printf("handle %d\n", args[0]); }"#;
+    // The shell ends by a signal, which is the status.
+    let command = "sh -c 'trap : USR1; trap \"\" HUP; kill -USR1 $$; kill -HUP $$; kill -TERM $$'";
+    let out = run(&["-qn", d, "-c", command]).out;
+    let lines: Vec<&str> = out.lines().filter(|line| !line.is_empty()).collect();
+    assert_eq!(lines[..3], ["send 10", "handle 10", "discard 1"], "{out}");
+    assert!(lines.contains(&"send 15") && lines.contains(&"handle 15"), "{out}");
+}
+
+#[test]
+fn the_scheduler_and_raw_tracepoints() {
+    if !permitted() || !has("/sys/kernel/btf/vmlinux") {
+        return;
+    }
+    let d = "sched:::wakeup /((struct task_struct *)arg0)->tgid == $target/ { @w = count(); }
+        sched:::sleep /pid == $target/ { @s = count(); }
+        sched:::surrender /pid == $target/ { @y = count(); }
+        rawtp:::sched_wakeup /args[0]->tgid == $target/ { @r = count(); }
+        END { printa(\"%@d %@d %@d\\n\", @w, @s, @r); }";
+    let out = answer(&["-qn", d, "-c", "sleep 0.1"]);
+    let counts: Vec<u64> = out.split_ascii_whitespace().map(|word| word.parse().unwrap()).collect();
+    assert!(counts[0] >= 1 && counts[1] >= 1 && counts[0] == counts[2], "{out}");
+}
+
+#[test]
+fn counters_of_events() {
+    if !permitted() {
+        return;
+    }
+    let out = answer(&["-qn", "cpc:::page_faults-user-1 /pid == $target/ { @ = count(); }", "-c", "true"]);
+    assert!(out.trim().parse::<u64>().unwrap() > 0, "{out}");
+    let run = run(&["-n", "cpc:::cpu_clock-all-100 {}"]);
+    assert!(run.status != 0 && run.err.contains("too often"), "{}", run.err);
+}
