@@ -56,6 +56,8 @@ pub enum Sub {
     Ip4,
     /// `(b, k)`: an IPv6 address of 16 bytes; if `k` is not 0, addresses that hold one of IPv4 show it.
     Ip6,
+    /// `(b, n)`: the first `n` of some bytes (all, where `n`, unsigned, is more) as words that NULs end: with spaces between them.
+    Words,
     /// `(b)`: a link address: its bytes in hexadecimal with colons.
     Mac,
 }
@@ -69,7 +71,7 @@ impl Sub {
         ("strstr", Sub::Strstr), ("substr", Sub::Substr), ("token", Sub::Token), ("rest", Sub::Rest),
         ("basename", Sub::Basename), ("dirname", Sub::Dirname), ("cleanpath", Sub::Cleanpath), ("upper", Sub::Upper),
         ("lower", Sub::Lower), ("strip", Sub::Strip), ("digits", Sub::Digits), ("number", Sub::Number), ("json", Sub::Json),
-        ("ip4", Sub::Ip4), ("ip6", Sub::Ip6), ("mac", Sub::Mac),
+        ("ip4", Sub::Ip4), ("ip6", Sub::Ip6), ("words", Sub::Words), ("mac", Sub::Mac),
     ];
 
     /// Its word in the text form.

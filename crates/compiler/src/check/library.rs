@@ -4,7 +4,7 @@
 use super::conv::Class;
 use super::tree::*;
 use super::{Checker, Res};
-use probity_ir::{BinOp, TypeId};
+use probity_ir::{BinOp, Space, Sub, TypeId, TypeKind};
 use probity_syntax::ast::{self, Expr, Item};
 use probity_syntax::{Span, tags};
 
@@ -43,8 +43,31 @@ impl<'a> Checker<'a> {
         match (name.text.as_str(), args) {
             ("_cpu_chip", [cpu]) => Some(self.cpu_place(cpu, |place| place.0, "chipid_t", span)),
             ("_cpu_node", [cpu]) => Some(self.cpu_place(cpu, |place| place.1, "lgrp_id_t", span)),
+            ("_psargs", [start, end]) => Some(self.arguments_text(start, end, span)),
             _ => None,
         }
+    }
+
+    /// The arguments of the process that runs, from where they are kept in its memory, with spaces between them.
+    fn arguments_text(&mut self, start: &Expr, end: &Expr, span: Span) -> Res<TExpr> {
+        let (start, end) = (self.expr(start)?, self.expr(end)?);
+        let (ulong, string) = (self.basic.ulong, self.basic.string);
+        let make = |kind, ty| TExpr { kind, ty, span };
+        let room = self.options.strsize.min(self.options.scratchsize);
+        let room = TExpr::int(room.min(u64::from(u16::MAX)) as i64, ulong, span);
+        let len = make(TKind::Bin(BinOp::Sub, Box::new(end), Box::new(start.clone())), ulong);
+        let fits = make(TKind::Bin(BinOp::LtU, Box::new(len.clone()), Box::new(room.clone())), self.basic.int);
+        let most = make(TKind::Cond(Box::new(fits), Box::new(len.clone()), Box::new(room.clone())), ulong);
+        let void = self.basic.void;
+        let (scratch, byte) = (self.types.pointer(void, Space::Scratch), self.named_int("uint8_t"));
+        let len_of = self.constant(&room).unwrap_or(0) as u32;
+        let bytes = self.types.add(TypeKind::Array { of: byte, len: len_of });
+        self.held += 1;
+        let copy = make(TKind::CopyIn(Box::new(start), Box::new(most)), scratch);
+        let copied = Box::new(make(TKind::Held(self.held), scratch));
+        let copied = make(TKind::Object(copied, Space::Scratch, None), bytes);
+        let words = make(TKind::Sub(Sub::Words, vec![copied, len]), string);
+        Ok(make(TKind::Hold(self.held, Box::new(copy), Box::new(words)), string))
     }
 
     /// What is known of a CPU by its number, as comparisons: few runs of CPUs differ in it.

@@ -265,9 +265,9 @@ impl ClauseLower<'_> {
             TKind::Strtok(s, delimiters) => self.strtok(e, s.as_deref(), delimiters),
             TKind::CopyIn(addr, len) => {
                 let scratch = u32::try_from(self.cx.options.scratchsize).unwrap_or(u32::MAX);
-                let max = match len.kind {
-                    TKind::Int(n) => u32::try_from(n).unwrap_or(scratch),
-                    _ => scratch.min(COPYIN_MAX),
+                let max = match most(len) {
+                    Some(n) => u32::try_from(n).unwrap_or(scratch),
+                    None => scratch.min(COPYIN_MAX),
                 };
                 let (addr, len) = self.both(addr, len);
                 let dst = self.temp();
@@ -532,6 +532,18 @@ impl ClauseLower<'_> {
         let old = self.add(Expr::Temp(old?));
         let value = if wanted == Some(true) { self.add(Expr::Bin(BinOp::Add, old, by)) } else { old };
         Some(self.ext(value, ty))
+    }
+}
+
+/// What a length is at most, if that can be seen: a constant, or `n < c ? n : c` without signs.
+fn most(len: &TExpr) -> Option<i64> {
+    match &len.kind {
+        TKind::Int(n) => Some(*n),
+        TKind::Cond(c, _, high) => match (&c.kind, &high.kind) {
+            (TKind::Bin(BinOp::LtU, _, limit), TKind::Int(n)) if limit.kind == high.kind => Some(*n),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

@@ -138,7 +138,7 @@ impl Shapes {
             }
             TKind::StrJoin(a, b) => self.cap(texts, a).saturating_add(self.cap(texts, b)) - 1,
             TKind::Cond(_, a, b) => self.cap(texts, a).max(self.cap(texts, b)),
-            TKind::Comma(_, b) => self.cap(texts, b),
+            TKind::Comma(_, b) | TKind::Hold(_, _, b) => self.cap(texts, b),
             TKind::Assign { value, .. } => self.cap(texts, value),
             _ => self.strsize,
         };

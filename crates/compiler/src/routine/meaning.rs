@@ -73,6 +73,12 @@ pub fn call(sub: Sub, args: &[Value<'_>]) -> Option<Outcome> {
         Sub::Json => or_none(super::json::find(bytes(0)?, bytes(1)?)),
         Sub::Ip4 => text(ip4(bytes(0)?.try_into().ok()?).as_bytes()),
         Sub::Ip6 => text(ip6(bytes(0)?.try_into().ok()?, int(1)? != 0).as_bytes()),
+        Sub::Words => {
+            let all = bytes(0)?;
+            let all = &all[..usize::try_from(int(1)? as u64).unwrap_or(usize::MAX).min(all.len())];
+            let end = all.iter().rposition(|b| *b != 0).map_or(0, |last| last + 1);
+            text(&all[..end].iter().map(|b| if *b == 0 { b' ' } else { *b }).collect::<Vec<_>>())
+        }
         Sub::Mac => {
             let all: Vec<String> = bytes(0)?.iter().map(|b| format!("{b:02x}")).collect();
             text(all.join(":").as_bytes())

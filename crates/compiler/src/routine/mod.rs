@@ -8,6 +8,7 @@ pub mod meaning;
 mod number;
 mod path;
 mod piece;
+mod words;
 
 pub use code::{A, CAP, OPERAND, RESULT, Routine, Status};
 use probity_bpf::asm::Asm;
@@ -42,6 +43,7 @@ fn main_of(sub: Sub) -> Option<fn(&mut code::Code<'_>)> {
         Sub::Number => number::parse,
         Sub::Ip4 => address::ip4,
         Sub::Ip6 => address::ip6,
+        Sub::Words => words::words,
         Sub::Mac => address::mac,
         Sub::Swap2 | Sub::Swap4 | Sub::Swap8 | Sub::Random | Sub::Illegal | Sub::Json => return None,
     })

@@ -151,6 +151,13 @@ fn numbers() {
 fn addresses() {
     let bytes = |r: &mut Rng, n: usize| (0..n).map(|_| [0, 0, 0, 1, 0xff, 100, 10][r.below(7) as usize]).collect();
     compare(Sub::Ip4, |r| (vec![bytes(r, 4)], vec![]));
+    for n in [0, 1, 20, 128] {
+        compare(Sub::Words, |r| {
+            let all = (0..n).map(|_| b"ab\0\0"[r.below(4) as usize]).collect();
+            let most = [n as i64, r.below(n as u64 + 1) as i64, -1][r.below(3) as usize];
+            (vec![all], vec![if n == 128 { most } else { most.clamp(0, n as i64) }])
+        });
+    }
     for n in [6, 20] {
         compare(Sub::Mac, |r| (vec![bytes(r, n)], vec![]));
     }
