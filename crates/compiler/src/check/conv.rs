@@ -193,7 +193,8 @@ impl Checker<'_> {
         }
         // What is read and what is computed has the size of its type, so only a type of that size can be put in its place.
         let bits = matches!(e.kind, TKind::Object(_, _, Some(_)));
-        if from == to || from.0 == 8 && to.0 == 8 && !bits {
+        // A bit-field that is converted is none any more, and is promoted as its new type.
+        if !bits && (from == to || from.0 == 8 && to.0 == 8) {
             return TExpr { ty, ..e };
         }
         TExpr { kind: TKind::Convert(Box::new(e)), ty, span }
@@ -210,8 +211,10 @@ impl Checker<'_> {
     pub(super) fn promote(&mut self, e: TExpr) -> TExpr {
         let (size, _) = self.size_sign(e.ty);
         let enumeration = matches!(self.types.get(self.types.resolve(e.ty)), TypeKind::Enum { .. });
+        // All values of a narrower bit-field are an int's, whatever its declared type.
+        let narrow = matches!(e.kind, TKind::Object(_, _, Some(bits)) if bits.size < 32 && size == 4);
         match self.class(e.ty) {
-            Class::Int(..) if size < 4 || enumeration && size == 4 => {
+            Class::Int(..) if size < 4 || narrow || enumeration && size == 4 => {
                 let ty = self.basic.int;
                 self.convert(e, ty)
             }

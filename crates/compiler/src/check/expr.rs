@@ -103,6 +103,7 @@ impl<'a> Checker<'a> {
                         return self.report(d.help("write two statements: `a; b;`"));
                     }
                 }
+                let b = if matches!(b.kind, TKind::Object(_, _, Some(_))) { self.promote(b) } else { b };
                 let ty = b.ty;
                 Ok(TExpr { kind: TKind::Comma(Box::new(a), Box::new(b)), ty, span })
             }
