@@ -12,5 +12,6 @@ mod mistakes;
 mod nothing_left;
 mod output;
 mod probes;
+mod stacks;
 mod tools;
 mod user_types;
