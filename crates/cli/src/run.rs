@@ -69,7 +69,8 @@ pub fn run(args: &Args) -> Result<u8> {
             Face::Probity => bail!("{option} is {have} bytes and one entry takes {need}: set it to more"),
         }
     }
-    let symbols = SystemSymbols::new(&sys);
+    // DTrace shows names as files have them.
+    let symbols = SystemSymbols::new(&sys, args.face == Face::Probity);
     let mut session = probity::start(&sys, &compiled, &symbols)?;
     for attachment in session.attachments() {
         let silent = args.face == Face::Dtrace && compiled.options.quiet;

@@ -14,23 +14,17 @@ pub struct FileSymbols {
 /// A symbol that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Symbol {
-    /// Its name, as the file has it.
+    /// Its name.
     pub name: String,
     /// How far the address is from its start.
     pub offset: u64,
 }
 
-impl Default for FileSymbols {
-    fn default() -> FileSymbols {
-        FileSymbols::new()
-    }
-}
-
 impl FileSymbols {
-    /// Nothing read yet.
-    pub fn new() -> FileSymbols {
+    /// Nothing read yet. Names of C++ and Rust are given as the source has them if `demangle`, else as the file has them.
+    pub fn new(demangle: bool) -> FileSymbols {
         let builder = Symbolizer::builder().enable_code_info(false).enable_inlined_fns(false);
-        FileSymbols { inner: builder.enable_demangling(false).build() }
+        FileSymbols { inner: builder.enable_demangling(demangle).build() }
     }
 
     /// The symbol that covers an offset in a file; `None` where there is none, or the file cannot be read.
@@ -70,7 +64,7 @@ mod tests {
         let here = libc::getppid as *const () as usize as u64;
         let mapping = maps.iter().find(|m| m.start <= here && here < m.end).unwrap();
         let offset = here - mapping.start + mapping.offset;
-        let symbols = FileSymbols::new();
+        let symbols = FileSymbols::new(false);
         let found = symbols.find(Path::new(&mapping.path), offset).unwrap();
         assert!(found.name.contains("getppid"), "{found:?}");
         assert_eq!(found.offset, 0);

@@ -76,7 +76,8 @@ impl StackValue {
             return (lines, None);
         }
         if note.is_none() && self.more {
-            note = Some(format!("… (deeper than {} frames)", self.frames.len()));
+            let n = self.frames.len();
+            note = Some(format!("… (deeper than {n} frame{})", if n == 1 { "" } else { "s" }));
         }
         if lines.is_empty() {
             note = Some(format!("(no {} stack)", if self.user { "user" } else { "kernel" }));

@@ -39,6 +39,8 @@ pub mod pt_regs {
     pub const DI: u32 = 112;
     /// Offset of the system call's number, kept when the call's result has replaced `ax`.
     pub const ORIG_AX: u32 = 120;
+    /// Offset of `ip`.
+    pub const IP: u32 = 128;
 }
 
 /// Offsets in `pt_regs` of a 64-bit system call's arguments.
@@ -55,6 +57,11 @@ pub const COMPAT_STATUS_OFFSET: u32 = 16;
 
 /// The module name of 32-bit system calls.
 pub const COMPAT_MODULE: &str = "ia32";
+
+/// Returns where the current thread's user code is.
+pub fn user_pc() -> Location {
+    Location::UserRegister { offset: pt_regs::IP }
+}
 
 /// Returns where a function's `n`th integer argument is when its first instruction has not yet run.
 pub fn argument(n: usize) -> Location {

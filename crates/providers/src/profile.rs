@@ -3,6 +3,7 @@
 //! Any rate is a probe; they are made as they are asked for. `profile-N` samples the CPUs' clocks with a period that is
 //! exact in nanoseconds. `tick-N` is a timer of the consumer's, which fires on an idle machine too.
 
+use crate::arch;
 use crate::kinds::{bare, perf_event, raw_tracepoint};
 use crate::{Attachment, Provider, Stability, Timer};
 use probity_ir::{Location, ProbeDesc, Selector, Signature, Space, TypeTable, glob, is_glob};
@@ -139,7 +140,7 @@ impl Provider for Profile {
         if !every_cpu {
             // The consumer is always in user mode of its own process when it runs this.
             let mut signature = bare(raw_tracepoint(), probe.name.clone(), Selector::One);
-            signature.raw = vec![Location::Value(0), Location::Value(0)];
+            signature.raw = vec![Location::Value(0), arch::user_pc()];
             return Ok(signature);
         }
         let mut signature = bare(perf_event(), "profile".to_owned(), Selector::Cookie);

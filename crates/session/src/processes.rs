@@ -37,6 +37,7 @@ pub(crate) struct Processes<'a> {
     files: HashMap<FileId, Rc<PathBuf>>,
     /// Kept open for the paths in `files`.
     open: Vec<File>,
+    demangle: bool,
     symbols: Option<FileSymbols>,
 }
 
@@ -61,7 +62,7 @@ struct Region {
 }
 
 impl<'a> Processes<'a> {
-    pub(crate) fn new(sys: &'a System) -> Processes<'a> {
+    pub(crate) fn new(sys: &'a System, demangle: bool) -> Processes<'a> {
         Processes {
             sys,
             watch: None,
@@ -69,6 +70,7 @@ impl<'a> Processes<'a> {
             all: HashMap::new(),
             files: HashMap::new(),
             open: Vec::new(),
+            demangle,
             symbols: None,
         }
     }
@@ -209,6 +211,7 @@ impl<'a> Processes<'a> {
 
     /// What an address is in.
     pub(crate) fn name(&mut self, pid: u32, addr: u64) -> Named {
+        let demangle = self.demangle;
         self.remember(pid);
         let Some(process) = self.all.get_mut(&pid) else { return Named::default() };
         if let Some(named) = process.named.get(&addr) {
@@ -234,7 +237,7 @@ impl<'a> Processes<'a> {
         let mut named = Named { module, base, mapping: mapping.start, stray: !mapping.executable, ..Named::default() };
         let symbol = match &region.file {
             Some(path) => {
-                let symbols = self.symbols.get_or_insert_with(FileSymbols::new);
+                let symbols = self.symbols.get_or_insert_with(|| FileSymbols::new(demangle));
                 symbols.find(path, addr - mapping.start + mapping.offset)
             }
             None if mapping.executable && mapping.inode == 0 => {

@@ -13,9 +13,9 @@ pub struct SystemSymbols<'a> {
 }
 
 impl<'a> SystemSymbols<'a> {
-    /// The symbols of a system, none read yet.
-    pub fn new(sys: &'a System) -> SystemSymbols<'a> {
-        SystemSymbols { kernel: OnceCell::new(), processes: RefCell::new(Processes::new(sys)) }
+    /// The symbols of a system, none read yet. Names of C++ and Rust are as the source has them if `demangle`.
+    pub fn new(sys: &'a System, demangle: bool) -> SystemSymbols<'a> {
+        SystemSymbols { kernel: OnceCell::new(), processes: RefCell::new(Processes::new(sys, demangle)) }
     }
 }
 

@@ -7,7 +7,7 @@ use super::conv::Class;
 use super::names::Func;
 use super::tree::*;
 use super::{Checker, Res};
-use probity_ir::{IntKind, Location, Member, Space, Symbol, TypeId, TypeKind, TypeTable, stack};
+use probity_ir::{IntKind, Location, Member, Symbol, TypeId, TypeKind, TypeTable, stack};
 use probity_syntax::ast::{self, Expr};
 use probity_syntax::{Diagnostic, Span, tags};
 

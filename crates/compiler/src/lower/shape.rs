@@ -252,9 +252,8 @@ fn merge(a: KeyShape, b: KeyShape) -> KeyShape {
     };
     match (&a, &b) {
         (KeyShape::Probe(p, u, x), KeyShape::Probe(q, v, y)) if p == q && u == v => KeyShape::Probe(*p, *u, *x.max(y)),
-        // Types of a key's members are the same in all uses.
-        (KeyShape::Bytes(..), KeyShape::Bytes(..)) => a,
         (KeyShape::Int(x), KeyShape::Int(y)) => KeyShape::Int(merge_show(x, y)),
+        // Types of a key's members are the same in all uses, but for the depth of stacks.
         (KeyShape::Bytes(x, show), KeyShape::Bytes(y, _)) => KeyShape::Bytes(*x.max(y), show.clone()),
         _ => KeyShape::Str(text(&a).max(text(&b))),
     }
