@@ -31,6 +31,10 @@ fn main() -> ExitCode {
         help::version(args.face, args.verbose);
         return ExitCode::SUCCESS;
     }
+    if args.face == Face::Dtrace {
+        // Scripts leave the tracer itself out by its name: `/execname != "dtrace"/`.
+        let _ = std::fs::write("/proc/self/comm", "dtrace");
+    }
     let prefix = help::name(args.face);
     match run::run(&args) {
         Ok(status) => ExitCode::from(status),

@@ -129,6 +129,9 @@ pub fn dress(style: &mut Style, options: &Options) {
     style.flowindent = options.flowindent;
     style.rawbytes = options.rawbytes;
     style.printsize = options.printsize;
+    style.agghist = options.agghist;
+    style.aggpack = options.aggpack;
+    style.aggzoom = options.aggzoom;
     style.droptags = options.droptags;
     style.stackindent = options.stackindent.min(1 << 10) as usize;
     style.noresolve = options.noresolve;

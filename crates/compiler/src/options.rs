@@ -5,6 +5,8 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Options {
+    pub agghist: bool,
+    pub aggpack: bool,
     pub aggpercpu: bool,
     pub aggrate: u64,
     pub aggsize: u64,
@@ -12,6 +14,7 @@ pub struct Options {
     pub aggsortkeypos: u64,
     pub aggsortpos: u64,
     pub aggsortrev: bool,
+    pub aggzoom: bool,
     pub argref: bool,
     pub bufsize: u64,
     pub cleanrate: u64,
@@ -55,6 +58,8 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Options {
         Options {
+            agghist: false,
+            aggpack: false,
             aggpercpu: false,
             aggrate: 1_000_000_000,
             aggsize: 4 << 20,
@@ -62,6 +67,7 @@ impl Default for Options {
             aggsortkeypos: 0,
             aggsortpos: 0,
             aggsortrev: false,
+            aggzoom: false,
             argref: false,
             bufsize: 4 << 20,
             cleanrate: 9_900_990,
@@ -161,6 +167,8 @@ const NOT_NEEDED: &str = "accepted for DTrace's scripts; has no effect here";
 /// Every option, sorted by name.
 #[rustfmt::skip]
 pub static OPTIONS: &[OptionDoc] = &[
+    dynamic("agghist", Slot::Flag(|o| &mut o.agghist), "off", "print aggregations of numbers as a bar for each key"),
+    dynamic("aggpack", Slot::Flag(|o| &mut o.aggpack), "off", "print each key's distribution in one line"),
     opt("aggpercpu", Slot::Flag(|o| &mut o.aggpercpu), "off", "print aggregations for each CPU too"),
     dynamic("aggrate", Slot::Rate(|o| &mut o.aggrate), "1hz", "how often aggregations are read"),
     opt("aggsize", Slot::Size(|o| &mut o.aggsize, 1), "4m", "room for an aggregation's keys and values"),
@@ -168,6 +176,7 @@ pub static OPTIONS: &[OptionDoc] = &[
     dynamic("aggsortkeypos", Slot::Number(|o| &mut o.aggsortkeypos), "0", "which member of the key to sort by first"),
     dynamic("aggsortpos", Slot::Number(|o| &mut o.aggsortpos), "0", "which of several aggregations printa() sorts by"),
     dynamic("aggsortrev", Slot::Flag(|o| &mut o.aggsortrev), "off", "sort aggregations in descending order"),
+    dynamic("aggzoom", Slot::Flag(|o| &mut o.aggzoom), "off", "scale bars by the longest, not by the sum"),
     opt("amin", Slot::Ignored, "", NOT_NEEDED),
     opt("argref", Slot::Flag(|o| &mut o.argref), "off", "do not ask that all script arguments be used"),
     opt("bpflog", Slot::Ignored, "", "accepted for DTrace's scripts; -v shows the verifier's log"),

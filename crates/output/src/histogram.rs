@@ -74,7 +74,7 @@ pub fn buckets(func: AggFunc, words: &[u64]) -> Vec<Bucket> {
 }
 
 /// The first and last bucket that the picture shows: those that are not empty, and one on each side.
-fn range(func: AggFunc, list: &[Bucket]) -> (usize, usize) {
+pub(crate) fn range(func: AggFunc, list: &[Bucket]) -> (usize, usize) {
     let last = list.len() - 1;
     let full = |b: &Bucket| b.count != 0;
     match (list.iter().position(full), list.iter().rposition(full)) {
@@ -87,44 +87,79 @@ fn range(func: AggFunc, list: &[Bucket]) -> (usize, usize) {
     }
 }
 
-/// Draws a distribution: a newline, the heading, and a line for each bucket.
-pub fn draw(func: AggFunc, words: &[u64], normal: u64, out: &mut Vec<u8>) {
+/// How long bars are.
+pub(crate) struct Scale {
+    /// What a bar of all columns stands for.
+    whole: u128,
+    positive: bool,
+    negative: bool,
+}
+
+impl Scale {
+    /// The scale of values that are shown together: by their sum, or by the largest.
+    pub(crate) fn of(values: impl Iterator<Item = i64> + Clone, zoom: bool) -> Scale {
+        let sizes = values.clone().map(|v| u128::from(v.unsigned_abs()));
+        Scale {
+            whole: if zoom { sizes.max().unwrap_or(0) } else { sizes.sum() },
+            positive: values.clone().any(|v| v > 0),
+            negative: values.clone().any(|v| v < 0),
+        }
+    }
+}
+
+/// A newline and the heading above bars.
+pub(crate) fn heading(title: &str, width: usize, out: &mut Vec<u8>) {
     use std::io::Write;
+    let bars = "------------- Distribution -------------";
+    // Writing to a vector cannot fail.
+    let _ = writeln!(out, "\n{title:>width$} {bars:>41} {:<9}", "count");
+}
+
+/// A line with a bar.
+pub(crate) fn line(label: &str, value: i64, shown: &str, scale: &Scale, out: &mut Vec<u8>) {
+    use std::io::Write;
+    let &Scale { whole, positive, negative } = scale;
+    let columns = if positive && negative { BAR / 2 } else { BAR };
+    let length = u128::from(value.unsigned_abs()) * columns as u128;
+    // Rounds to the nearest column.
+    let bar = if whole == 0 { 0 } else { ((2 * length + whole) / (2 * whole)) as usize };
+    let bar = bar.min(columns);
+    let (left, right) = if value < 0 { (bar, 0) } else { (0, bar) };
+    let left_columns = if negative { columns } else { 0 };
+    let right_columns = if positive || !negative { columns } else { 0 };
+    let blank = left_columns - left.min(left_columns);
+    let _ = writeln!(
+        out,
+        "{label} {:blank$}{:@<left$}|{:@<right$}{:rest$} {shown:<9}",
+        "",
+        "",
+        "",
+        "",
+        rest = right_columns - right.min(right_columns),
+    );
+}
+
+/// Draws a distribution: a newline, the heading, and a line for each bucket. `zoom` scales the bars by the longest.
+pub fn draw(func: AggFunc, words: &[u64], normal: u64, zoom: bool, out: &mut Vec<u8>) {
     let list = buckets(func, words);
     if list.is_empty() {
         return;
     }
     let (first, last) = range(func, &list);
     let shown = &list[first..=last];
-    let total: u128 = shown.iter().map(|b| u128::from(b.count.unsigned_abs())).sum();
-    let positive = shown.iter().any(|b| b.count > 0);
-    let negative = shown.iter().any(|b| b.count < 0);
-    let title = "------------- Distribution -------------";
-    // Writing to a vector cannot fail.
-    let _ = writeln!(out, "\n{:>16} {title:>41} {:<9}", "value", "count");
-    let zero = list.len() / 2;
+    let scale = Scale::of(shown.iter().map(|b| b.count), zoom);
+    heading("value", 16, out);
     for (i, b) in shown.iter().enumerate() {
-        let label = label(func, b, first + i, zero, first >= zero);
-        let columns = if positive && negative { BAR / 2 } else { BAR };
-        let length = u128::from(b.count.unsigned_abs()) * columns as u128;
-        // Rounds to the nearest column.
-        let bar = if total == 0 { 0 } else { ((2 * length + total) / (2 * total)) as usize };
-        let bar = bar.min(columns);
-        let (left, right) = if b.count < 0 { (bar, 0) } else { (0, bar) };
-        let left_columns = if negative { columns } else { 0 };
-        let right_columns = if positive || !negative { columns } else { 0 };
-        let blank = left_columns - left.min(left_columns);
+        let label = format!("{:>16}", name(func, &list, first + i, first));
         let count = b.count.wrapping_div(i64::try_from(normal.max(1)).unwrap_or(i64::MAX));
-        let _ = writeln!(
-            out,
-            "{label:>16} {:blank$}{:@<left$}|{:@<right$}{:rest$} {count:<9}",
-            "",
-            "",
-            "",
-            "",
-            rest = right_columns - right.min(right_columns),
-        );
+        line(&label, b.count, &count.to_string(), &scale, out);
     }
+}
+
+/// How DTrace names bucket `i` of a picture that begins with bucket `first`.
+pub(crate) fn name(func: AggFunc, list: &[Bucket], i: usize, first: usize) -> String {
+    let zero = list.len() / 2;
+    label(func, &list[i], i, zero, first >= zero)
 }
 
 /// How DTrace names a bucket.

@@ -66,6 +66,7 @@ impl Json {
                         symbols: cx.symbols,
                         dropin: self.style.dropin,
                         noresolve: self.style.noresolve,
+                        zoom: self.style.aggzoom,
                     };
                     printf::format(format, operands, &[], around, &mut text);
                     let args: Vec<J> = operands.iter().map(|v| value_json(cx, v)).collect();
@@ -93,7 +94,12 @@ impl Json {
                 (item, action) => match Asked::of(
                     item,
                     action,
-                    Surroundings { symbols: cx.symbols, dropin: self.style.dropin, noresolve: self.style.noresolve },
+                    Surroundings {
+                        symbols: cx.symbols,
+                        dropin: self.style.dropin,
+                        noresolve: self.style.noresolve,
+                        zoom: self.style.aggzoom,
+                    },
                 ) {
                     Some(asked) => {
                         items.push(asked_json(&asked));

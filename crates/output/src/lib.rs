@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod agg;
+pub mod bars;
 pub mod decode;
 pub mod deed;
 pub mod drops;

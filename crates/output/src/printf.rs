@@ -27,6 +27,8 @@ pub struct Surroundings<'a> {
     pub dropin: bool,
     /// User addresses as a file and an offset.
     pub noresolve: bool,
+    /// `aggzoom`: the longest bar of a distribution takes all columns.
+    pub zoom: bool,
 }
 
 impl Surroundings<'_> {
@@ -65,7 +67,7 @@ pub fn format(format: &Format, operands: &[Value], aggs: &[AggValue], around: Su
             let Some(value) = aggs.get(agg).or(aggs.last()) else { continue };
             agg += 1;
             match stats::scalar(value.func, value.words, value.normal) {
-                None => histogram::draw(value.func, value.words, value.normal, out),
+                None => histogram::draw(value.func, value.words, value.normal, around.zoom, out),
                 Some(number) => {
                     // A key without an entry counts as zero, whatever the words of zero mean.
                     let number = if value.words.is_empty() { 0 } else { number };

@@ -26,6 +26,12 @@ pub struct Style {
     pub stackindent: usize,
     /// `noresolve`: user addresses as a file and an offset.
     pub noresolve: bool,
+    /// `agghist`: an aggregation of numbers as a bar for each key.
+    pub agghist: bool,
+    /// `aggpack`: a distribution in one line for each key.
+    pub aggpack: bool,
+    /// `aggzoom`: bars are scaled by the longest, not by the sum.
+    pub aggzoom: bool,
     /// `droptags`: drops with their tags.
     pub droptags: bool,
     /// The word that messages start with: `dtrace` or `probity`.
@@ -45,6 +51,9 @@ impl Default for Style {
             anonymous: false,
             rawbytes: false,
             printsize: 8192,
+            agghist: false,
+            aggpack: false,
+            aggzoom: false,
             stackindent: 14,
             noresolve: false,
             droptags: false,

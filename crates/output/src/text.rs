@@ -2,6 +2,7 @@
 
 use crate::Context;
 use crate::agg::{Aggregations, Entry, Table};
+use crate::bars;
 use crate::decode::raw;
 use crate::deed::{Asked, Output};
 use crate::drops;
@@ -45,7 +46,12 @@ impl Text {
     }
 
     fn around<'a>(&self, cx: &Context<'a>) -> Surroundings<'a> {
-        Surroundings { symbols: cx.symbols, dropin: self.style.dropin, noresolve: self.style.noresolve }
+        Surroundings {
+            symbols: cx.symbols,
+            dropin: self.style.dropin,
+            noresolve: self.style.noresolve,
+            zoom: self.style.aggzoom,
+        }
     }
 
     fn record(
@@ -252,6 +258,12 @@ impl Text {
         if format.is_none() {
             buf.push(b'\n');
         }
+        if let (None, [agg]) = (format, list)
+            && self.table(cx, *agg, aggs, buf)
+        {
+            aggs.tables[agg.0 as usize].printed = true;
+            return;
+        }
         let mut any = false;
         for row in order::joined(aggs, list, &self.style.sort) {
             any = true;
@@ -276,6 +288,29 @@ impl Text {
                 }
             }
         }
+    }
+
+    /// A whole aggregation as a table, where the options ask for one and it has values.
+    fn table(&self, cx: &Context, agg: AggId, aggs: &Aggregations, buf: &mut Vec<u8>) -> bool {
+        let Some(table) = aggs.tables.get(agg.0 as usize).filter(|t| !t.entries.is_empty()) else { return false };
+        let packed = match table.func {
+            AggFunc::Quantize | AggFunc::Lquantize { .. } | AggFunc::Llquantize { .. } => self.style.aggpack,
+            _ => false,
+        };
+        let bars = self.style.agghist && stats::scalar(table.func, &[], 1).is_some();
+        if !packed && !bars || aggs.percpu {
+            return false;
+        }
+        let mut rows = Vec::new();
+        for entry in order::sorted(aggs, agg, &self.style.sort) {
+            let mut key = Vec::new();
+            self.key(cx, &entry.key, &mut key);
+            let words: Vec<_> = String::from_utf8_lossy(&key).split_whitespace().map(str::to_string).collect();
+            rows.push(bars::Row { key: words.join(" "), words: &entry.words });
+        }
+        let draw = if packed { bars::pack } else { bars::hist };
+        draw(table.func, &rows, table.normal, self.style.aggzoom, buf);
+        true
     }
 
     /// The members of a key in their default form.
@@ -322,7 +357,7 @@ impl Text {
 
     fn value(&self, value: &AggValue, buf: &mut Vec<u8>) {
         match stats::scalar(value.func, value.words, value.normal) {
-            None => histogram::draw(value.func, value.words, value.normal, buf),
+            None => histogram::draw(value.func, value.words, value.normal, self.style.aggzoom, buf),
             // A key that this aggregation does not have.
             Some(_) if value.words.is_empty() => put(buf, format_args!(" {:>16}", 0)),
             // After `clear`: there is nothing to show, and 0 would be a value.
@@ -399,6 +434,10 @@ impl Renderer for Text {
         }
         let mut any = false;
         for i in list {
+            if self.table(cx, AggId(i as u32), aggs, &mut buf) {
+                any = true;
+                continue;
+            }
             for entry in order::sorted(aggs, AggId(i as u32), &self.style.sort) {
                 any = true;
                 let value = agg_value(&aggs.tables[i], Some(entry));

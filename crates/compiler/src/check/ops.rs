@@ -118,6 +118,12 @@ impl Checker<'_> {
         if let (TKind::Int(x), TKind::Int(y)) = (&a.kind, &b.kind) {
             let v = fold(op, *x, *y);
             let shape = self.size_sign(ty);
+            // C leaves open what a product does that outgrows an `int`; scripts write seconds as `n * 1000000000`, and D computes
+            // in 64 bits.
+            if shape == (4, true) && normal(v, shape) != v && op == BinOp::Mul {
+                let long = self.basic.long;
+                return Ok(TExpr::int(v, long, span));
+            }
             return Ok(TExpr::int(normal(v, shape), ty, span));
         }
         Ok(TExpr { kind: TKind::Bin(op, Box::new(a), Box::new(b)), ty, span })

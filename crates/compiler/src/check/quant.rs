@@ -41,7 +41,15 @@ impl Checker<'_> {
                 let message = format!("the action {}() has no value and cannot be a member of a key", name.text);
                 return self.err(tags::D_KEY_TYPE, e.span, message);
             }
-            key.push(self.expr(e)?);
+            let member = self.expr(e)?;
+            if matches!(member.kind, TKind::Xlated { .. }) {
+                let message = format!(
+                    "translated data (`{}`) cannot be a member of a key, only its members can",
+                    self.name(member.ty)
+                );
+                return self.err(tags::D_KEY_TYPE, e.span, message);
+            }
+            key.push(member);
         }
         let types = self.key_types(&key, &shown)?;
 

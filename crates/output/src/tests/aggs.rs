@@ -274,7 +274,7 @@ const HEAD: &str = "           value  ------------- Distribution ------------- c
 /// The picture of one value.
 fn picture(func: AggFunc, words: &[u64], normal: u64) -> String {
     let mut out = Vec::new();
-    histogram::draw(func, words, normal, &mut out);
+    histogram::draw(func, words, normal, false, &mut out);
     String::from_utf8(out).unwrap().trim_start_matches('\n').strip_prefix(HEAD).unwrap().to_string()
 }
 
@@ -421,4 +421,32 @@ fn distributions_are_sorted_by_their_sum() {
     w.feed(agg, 0, &[num(4)], &at(f, &[]), Store::Live);
     let keys: Vec<_> = sorted(&w.aggs, agg, &Sort::default()).iter().map(|e| e.key[0].int()).collect();
     assert_eq!(keys, [2, 4, 3, 1]);
+}
+
+#[test]
+fn bars_beside_keys_and_packed_distributions() {
+    let mut world = World::new();
+    let key = [(Val::Str { cap: 8 }, Show::String)];
+    let (sums, many) = (world.agg(AggFunc::Sum, &key), world.agg(AggFunc::Quantize, &key));
+    for (name, n) in [("ten", 10u64), ("thirty", 30)] {
+        world.feed(sums, 0, &[text(name)], &[n], Store::Live);
+        let mut words = vec![0; AggFunc::Quantize.words() as usize];
+        words[probity_ir::buckets::QUANTIZE_ZERO as usize + 1] = n;
+        words[probity_ir::buckets::QUANTIZE_ZERO as usize + 3] = 10;
+        world.feed(many, 1, &[text(name)], &words, Store::Live);
+    }
+    let style = Style { agghist: true, aggpack: true, ..Style::default() };
+    let want = "
+             key  ------------- Distribution ------------- count    
+             ten |@@@@@@@@@@                               10       
+          thirty |@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@           30       
+
+   key min .-----. max | count
+   ten   0 : ▄ ▄ : 8   | 20
+thirty   0 : ▆ ▂ : 8   | 40
+";
+    assert_eq!(world.run(style.clone(), &[]).0, format!("\n{want}"));
+    let zoomed = world.run(Style { aggzoom: true, ..style }, &[]).0;
+    assert!(zoomed.contains(&format!("thirty |{} 30", "@".repeat(40))), "{zoomed}");
+    assert!(zoomed.contains("thirty   0 : █ ▃ : 8   | 40"), "{zoomed}");
 }

@@ -127,7 +127,7 @@ proptest! {
         prop_assert!(list[0].low.is_none() && list[list.len() - 1].high.is_none());
         // The picture's counts add up to the words', and every bar fits.
         let mut out = Vec::new();
-        histogram::draw(func, &words, 1, &mut out);
+        histogram::draw(func, &words, 1, false, &mut out);
         let text = String::from_utf8(out).unwrap();
         let mut sum = 0i64;
         for line in text.lines().skip(2) {
