@@ -164,7 +164,7 @@ pub fn reads_user_memory(code: &ClauseCode) -> bool {
     }
     fn in_stmt(stmt: &Stmt) -> bool {
         match stmt {
-            Stmt::CopyIn { space, .. } => *space == Space::User,
+            Stmt::CopyIn { space, .. } | Stmt::Copy { space, .. } => *space == Space::User,
             Stmt::If { then, otherwise, .. } => then.iter().chain(otherwise).any(in_stmt),
             _ => false,
         }
@@ -298,9 +298,10 @@ fn fold_clause(unit: &Unit, clause: &ClauseCode) -> ClauseCode {
 fn count_sets(body: &[Stmt], sets: &mut HashMap<TempId, u32>) {
     for stmt in body {
         match stmt {
-            Stmt::SetTemp(t, _) | Stmt::CopyIn { dst: t, .. } | Stmt::Act { dst: Some(t), .. } => {
-                *sets.entry(*t).or_default() += 1
-            }
+            Stmt::SetTemp(t, _)
+            | Stmt::CopyIn { dst: t, .. }
+            | Stmt::Alloc { dst: t, .. }
+            | Stmt::Act { dst: Some(t), .. } => *sets.entry(*t).or_default() += 1,
             Stmt::AddVar { old: Some(t), .. } | Stmt::AddElem { old: Some(t), .. } => *sets.entry(*t).or_default() += 1,
             Stmt::If { then, otherwise, .. } => {
                 count_sets(then, sets);
@@ -319,6 +320,8 @@ pub fn stmt_exprs(stmt: &Stmt) -> Vec<ExprId> {
         Stmt::SetElem(_, key, e) => key.iter().copied().chain([*e]).collect(),
         Stmt::AddElem { key, by, .. } => key.iter().copied().chain([*by]).collect(),
         Stmt::CopyIn { addr, len, .. } => vec![*addr, *len],
+        Stmt::Alloc { len, .. } => vec![*len],
+        Stmt::Copy { to, from, len, .. } | Stmt::CopyOut { to, from, len, .. } => vec![*from, *to, *len],
         Stmt::Store { to, offset, value, .. } => dest_key(to).iter().copied().chain([*offset, *value]).collect(),
         Stmt::Aggregate { key, args, .. } => key.iter().chain(args).copied().collect(),
         Stmt::Emit { values, .. } => values.clone(),
@@ -398,9 +401,20 @@ impl Folder<'_> {
                 Stmt::AddElem { array, key, by, old } => {
                     Stmt::AddElem { array: *array, key: self.list(key), by: self.expr(*by), old: *old }
                 }
-                Stmt::CopyIn { dst, addr, len, max, space } => {
-                    Stmt::CopyIn { dst: *dst, addr: self.expr(*addr), len: self.expr(*len), max: *max, space: *space }
+                Stmt::Alloc { dst, len } => Stmt::Alloc { dst: *dst, len: self.expr(*len) },
+                Stmt::CopyIn { dst, addr, len, space } => {
+                    Stmt::CopyIn { dst: *dst, addr: self.expr(*addr), len: self.expr(*len), space: *space }
                 }
+                Stmt::Copy { to, from, space, len } => {
+                    Stmt::Copy { to: self.expr(*to), from: self.expr(*from), space: *space, len: self.expr(*len) }
+                }
+                Stmt::CopyOut { to, from, space, len, text } => Stmt::CopyOut {
+                    to: self.expr(*to),
+                    from: self.expr(*from),
+                    space: *space,
+                    len: self.expr(*len),
+                    text: *text,
+                },
                 Stmt::Store { to, offset, value, size } => {
                     let to = match to {
                         Dest::Place(place) => Dest::Place(self.place(place)),

@@ -76,7 +76,7 @@ pub struct Plan {
     pub scratch_map: Option<u32>,
     /// Bytes of a scratch slot.
     pub scratch_size: u32,
-    /// Bytes at the start of a scratch slot that belong to `copyin`.
+    /// Bytes at the start of a scratch slot that `alloca` and `copyin` take from; as many follow that are nobody's.
     pub copyin: u32,
 }
 
@@ -231,9 +231,9 @@ pub fn plan(program: &Program, options: &CodegenOptions) -> Result<Plan, Codegen
     let mut copyin = 0;
     for clause in program.units.iter().flat_map(|u| &u.clauses) {
         visit(&clause.body, &mut |stmt| {
-            if let Stmt::CopyIn { max, .. } = stmt {
-                copyin = options.scratch.next_multiple_of(8).max(8);
-                zeros = zeros.max(max.next_multiple_of(8).min(copyin));
+            if let Stmt::CopyIn { .. } | Stmt::Alloc { .. } = stmt {
+                copyin = options.scratch.next_multiple_of(8) + crate::select::NULL;
+                zeros = zeros.max(copyin);
             }
             if let Stmt::SetVar(v, e) = stmt
                 && matches!(clause.exprs[e.0 as usize], probity_ir::Expr::Const(_))
@@ -269,7 +269,7 @@ pub fn plan(program: &Program, options: &CodegenOptions) -> Result<Plan, Codegen
         arrays,
         cpu_mask: rows - 1,
         scratch_map: None,
-        scratch_size: copyin,
+        scratch_size: 2 * copyin,
         copyin,
     })
 }

@@ -487,20 +487,53 @@ pub enum Stmt {
         /// Gets the value before the addition.
         old: Option<TempId>,
     },
-    /// Copies `len` bytes from memory into the clause's scratch memory; `dst` gets the offset of the copy, zero-filled up to
-    /// `max` rounded to 8. Faults when scratch memory is exhausted ([`Fault::NoScratch`](crate::Fault), the value is the address), when
-    /// `len`, unsigned, is above `max` (`BadSize`), and when the source cannot be read.
+    /// Takes `len` bytes, rounded up to a multiple of 8, of the clause's scratch memory, as zeros. What a clause takes is gone when it
+    /// ends. A pointer to it ([`Space::Scratch`]) is an offset; the first is 8, so that none is 0; each piece follows the last one.
+    /// Reading and writing beyond what was taken faults ([`Fault::BadAddress`](crate::Fault)), but for strings, which end there.
+    /// Faults when there is not so much left ([`Fault::NoScratch`](crate::Fault), the value is the length).
+    Alloc {
+        /// Gets the pointer.
+        dst: TempId,
+        /// How many bytes, unsigned.
+        len: ExprId,
+    },
+    /// [`Stmt::Alloc`], and a copy of `len` bytes of memory there. Faults also when the source cannot be read.
     CopyIn {
-        /// Gets the offset in scratch memory (a [`Space::Scratch`] pointer).
+        /// Gets the pointer.
         dst: TempId,
         /// The address.
         addr: ExprId,
-        /// How many bytes.
+        /// How many bytes, unsigned.
         len: ExprId,
-        /// Room reserved for it.
-        max: u32,
         /// Whose memory.
         space: Space,
+    },
+    /// Copies `len` bytes to scratch memory. A pointer to scratch memory that points to none is a [`Fault::BadAddress`](crate::Fault)
+    /// (the value is the pointer), a length that goes beyond what was taken a [`Fault::BadSize`](crate::Fault) (the length), a
+    /// source that cannot be read a [`Fault::BadAddress`](crate::Fault). The operands are evaluated in the order `from`, `to`, `len`.
+    Copy {
+        /// A pointer to scratch memory.
+        to: ExprId,
+        /// An address, or a string, which is followed by zeros.
+        from: ExprId,
+        /// Whose memory the address is in.
+        space: Space,
+        /// How many bytes, unsigned.
+        len: ExprId,
+    },
+    /// Copies `len` bytes to the current process's memory. Faults as [`Stmt::Copy`] does, and when the memory cannot be written
+    /// ([`Fault::BadAddress`](crate::Fault), the value is the address). The operands are evaluated in the order `from`, `to`, `len`.
+    CopyOut {
+        /// An address of the process.
+        to: ExprId,
+        /// An address, or a string, which is followed by zeros.
+        from: ExprId,
+        /// Whose memory the address is in.
+        space: Space,
+        /// How many bytes, unsigned.
+        len: ExprId,
+        /// No more than the string, its NUL included.
+        text: bool,
     },
     /// Writes `size` bytes: of an integer (1, 2, 4 or 8, its low ones), of bytes, or of a string, cut to `size - 1` bytes, with
     /// zeros after it. Faults when they are not all inside ([`Fault::BadAddress`](crate::Fault), the value is the offset).

@@ -85,6 +85,10 @@ impl Checker<'_> {
                 let ty = self.basic.int;
                 Ok(TExpr { kind: TKind::Speculation, ty, span })
             }
+            "alloca" => self.alloca(args, span),
+            "bcopy" => self.bcopy(args, span),
+            "copyinto" => self.copyinto(args, span),
+            "copyout" | "copyoutstr" => self.copyout(name, args, span),
             "copyin" | "copyinstr" => {
                 for (i, arg) in args.iter_mut().enumerate() {
                     let (ty, at) = (arg.ty, arg.span);
@@ -101,14 +105,7 @@ impl Checker<'_> {
                 let (addr, len) = (Box::new(addr), len.map(Box::new));
                 match (name, len) {
                     ("copyin", Some(len)) => {
-                        if let Some(n) = self.constant(&len)
-                            && (n <= 0 || n as u64 > self.options.scratchsize)
-                        {
-                            let message =
-                                format!("copyin() of {n} bytes: scratch memory has {} bytes", self.options.scratchsize);
-                            let d = Diagnostic::error(tags::D_ALLOCA_SIZE, len.span, message);
-                            return self.report(d.help("set the option `scratchsize` to a higher value"));
-                        }
+                        self.scratch_size(name, &len)?;
                         let void = self.basic.void;
                         let ty = self.types.pointer(void, Space::Scratch);
                         Ok(TExpr { kind: TKind::CopyIn(addr, len), ty, span })

@@ -14,6 +14,7 @@ mod float;
 mod inline;
 mod library;
 mod member;
+mod memory;
 mod names;
 mod ops;
 mod outside;

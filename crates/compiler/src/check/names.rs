@@ -59,7 +59,12 @@ pub(super) static FUNCTIONS: &[Func] = &[
     f("panic", FuncKind::Action, 0, 0),
     f("breakpoint", FuncKind::Action, 0, 0),
     f("speculation", FuncKind::Subroutine, 0, 0),
+    f("alloca", FuncKind::Subroutine, 1, 1),
+    f("bcopy", FuncKind::Subroutine, 3, 3),
     f("copyin", FuncKind::Subroutine, 2, 2),
+    f("copyinto", FuncKind::Subroutine, 3, 3),
+    f("copyout", FuncKind::Subroutine, 3, 3),
+    f("copyoutstr", FuncKind::Subroutine, 3, 3),
     f("copyinstr", FuncKind::Subroutine, 1, 2),
     f("strlen", FuncKind::Subroutine, 1, 1),
     f("strjoin", FuncKind::Subroutine, 2, 2),
@@ -87,7 +92,7 @@ pub(super) static FUNCTIONS: &[Func] = &[
 /// Functions that DTrace or its relatives have and this version has not.
 #[rustfmt::skip]
 const MISSING: &[&str] = &[
-    "alloca", "basename", "bcopy", "breakpoint", "chill", "cleanpath", "copyinto", "copyout", "copyoutstr",
+    "basename", "breakpoint", "chill", "cleanpath",
     "d_path", "ddi_pathname", "dirname", "freopen", "ftruncate", "getf", "getmajor", "getminor",
     "htonl", "htonll", "htons", "index", "inet_ntoa", "inet_ntoa6", "inet_ntop", "json", "jstack", "link_ntop",
     "lltostr", "msgdsize", "msgsize", "mutex_owned", "mutex_owner", "mutex_type_adaptive", "mutex_type_spin",

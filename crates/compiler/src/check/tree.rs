@@ -123,6 +123,8 @@ pub enum TKind {
     Speculation,
     /// `copyin(addr, len)`: the offset of the copy in scratch memory.
     CopyIn(Box<TExpr>, Box<TExpr>),
+    /// A call that takes or copies memory; its operands in the order in which they are written.
+    Memory(MemoryCall, Vec<TExpr>),
     /// `target = value`, `target op= value` (the value given in full then, with the target's old value as [`TKind::Old`]).
     Assign {
         /// A variable, an element, or an object in memory.
@@ -156,6 +158,19 @@ pub enum TKind {
     Hold(u32, Box<TExpr>, Box<TExpr>),
     /// A value that a [`TKind::Hold`] around it has.
     Held(u32),
+}
+
+/// Calls that take or copy memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryCall {
+    /// `alloca(n)`: a pointer to scratch memory.
+    Alloca,
+    /// `bcopy(from, to, n)`: whose memory it is from, where it is no string.
+    Copy(Space),
+    /// `copyinto(from, n, to)`
+    CopyInto,
+    /// `copyout(from, to, n)`: whose memory it is from, where it is no string; whether it is `copyoutstr`.
+    CopyOut(Space, bool),
 }
 
 /// Where a bit-field is.
@@ -334,7 +349,7 @@ impl TExpr {
         match &self.kind {
             TKind::Int(_) | TKind::Str(_) | TKind::RawArg(_) | TKind::Arg(_) | TKind::Errno | TKind::Caller => vec![],
             TKind::Ucaller | TKind::Ppid(..) | TKind::Builtin(_) | TKind::Comm | TKind::ProbePart(_) => vec![],
-            TKind::Elem(_, key) | TKind::Sub(_, key) => key.iter().collect(),
+            TKind::Elem(_, key) | TKind::Sub(_, key) | TKind::Memory(_, key) => key.iter().collect(),
             TKind::AddrOf(a) | TKind::Bounded(a, _) => vec![a],
             TKind::CharAt(a, b) => vec![a, b],
             TKind::Strtok(s, d) => s.as_deref().into_iter().chain([&**d]).collect(),
@@ -365,7 +380,14 @@ impl TExpr {
         self.any(&mut |e| {
             let random = matches!(e.kind, TKind::Sub(Sub::Random, _));
             random
-                || matches!(e.kind, TKind::Assign { .. } | TKind::Step { .. } | TKind::CopyIn(..) | TKind::Strtok(..))
+                || matches!(
+                    e.kind,
+                    TKind::Assign { .. }
+                        | TKind::Step { .. }
+                        | TKind::CopyIn(..)
+                        | TKind::Memory(..)
+                        | TKind::Strtok(..)
+                )
                 || matches!(e.kind, TKind::Hold(..) | TKind::Speculation)
                 || matches!(e.kind, TKind::FloatConvert(_) | TKind::FloatCmp(..))
         })

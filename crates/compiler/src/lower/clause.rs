@@ -156,7 +156,7 @@ impl ClauseLower<'_> {
         let changes = match &stmt {
             Stmt::SetVar(v, _) | Stmt::AddVar { var: v, .. } => Some(Changes::Var(*v)),
             Stmt::SetElem(a, ..) | Stmt::AddElem { array: a, .. } => Some(Changes::Array(*a)),
-            Stmt::Store { .. } => Some(Changes::All),
+            Stmt::Store { .. } | Stmt::Copy { .. } | Stmt::CopyOut { .. } => Some(Changes::All),
             _ => None,
         };
         if let Some(changes) = changes {
@@ -440,8 +440,9 @@ impl ClauseLower<'_> {
         let captured = self.add(Expr::Cond(fits, here, most));
         let captured = self.hold(captured, Val::Int);
         let dst = self.temp();
-        self.effect(Stmt::CopyIn { dst, addr: from, len: captured, max, space: Space::Kernel });
+        self.effect(Stmt::Alloc { dst, len: most });
         let addr = self.add(Expr::Temp(dst));
+        self.effect(Stmt::Copy { to: addr, from, space: Space::Kernel, len: captured });
         let bytes = self.add(Expr::ReadBytes { addr, space: Space::Scratch, len: max });
         let number = Show::Int { size: 4, signed: false, kind: IntKind::Number };
         let len = Operand { field: self.field(len, Val::Int), show: number.clone() };

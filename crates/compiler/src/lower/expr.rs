@@ -11,9 +11,6 @@ use probity_ir::{
     BinOp, Builtin, Expr, ExprId, KernelAct, Location, Space, Stack, Stmt, TypeId, TypeKind, UnOp, Val, VarId,
 };
 
-/// Room that a `copyin` of unknown length gets, if scratch memory is that large.
-const COPYIN_MAX: u32 = 1024;
-
 impl ClauseLower<'_> {
     pub(super) fn size_sign(&self, ty: TypeId) -> (u8, bool) {
         let types = &self.cx.checked.types;
@@ -264,16 +261,12 @@ impl ClauseLower<'_> {
             TKind::Sub(sub, args) => self.subroutine(e, *sub, args),
             TKind::Strtok(s, delimiters) => self.strtok(e, s.as_deref(), delimiters),
             TKind::CopyIn(addr, len) => {
-                let scratch = u32::try_from(self.cx.options.scratchsize).unwrap_or(u32::MAX);
-                let max = match most(len) {
-                    Some(n) => u32::try_from(n).unwrap_or(scratch),
-                    None => scratch.min(COPYIN_MAX),
-                };
                 let (addr, len) = self.both(addr, len);
                 let dst = self.temp();
-                self.effect(Stmt::CopyIn { dst, addr, len, max, space: Space::User });
+                self.effect(Stmt::CopyIn { dst, addr, len, space: Space::User });
                 self.add(Expr::Temp(dst))
             }
+            TKind::Memory(call, args) => self.memory_call(*call, args),
             TKind::Speculation => {
                 let dst = self.temp();
                 self.effect(Stmt::Act { act: KernelAct::SpecStart, dst: Some(dst), args: Vec::new() });
@@ -532,18 +525,6 @@ impl ClauseLower<'_> {
         let old = self.add(Expr::Temp(old?));
         let value = if wanted == Some(true) { self.add(Expr::Bin(BinOp::Add, old, by)) } else { old };
         Some(self.ext(value, ty))
-    }
-}
-
-/// What a length is at most, if that can be seen: a constant, or `n < c ? n : c` without signs.
-fn most(len: &TExpr) -> Option<i64> {
-    match &len.kind {
-        TKind::Int(n) => Some(*n),
-        TKind::Cond(c, _, high) => match (&c.kind, &high.kind) {
-            (TKind::Bin(BinOp::LtU, _, limit), TKind::Int(n)) if limit.kind == high.kind => Some(*n),
-            _ => None,
-        },
-        _ => None,
     }
 }
 

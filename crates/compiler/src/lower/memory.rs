@@ -221,6 +221,28 @@ impl ClauseLower<'_> {
         self.add(Expr::Bin(op, high, down))
     }
 
+    /// Takes or copies memory; the value is that of `alloca`.
+    pub(super) fn memory_call(&mut self, call: MemoryCall, args: &[TExpr]) -> ExprId {
+        let ids = self.list(args);
+        match (call, &ids[..]) {
+            (MemoryCall::Alloca, &[len]) => {
+                let dst = self.temp();
+                self.effect(Stmt::Alloc { dst, len });
+                return self.add(Expr::Temp(dst));
+            }
+            (MemoryCall::Copy(space), &[from, to, len]) => self.effect(Stmt::Copy { to, from, space, len }),
+            (MemoryCall::CopyInto, &[from, len, to]) => {
+                self.effect(Stmt::Copy { to, from, space: Space::User, len });
+            }
+            (MemoryCall::CopyOut(space, text), &[from, to, len]) => {
+                self.effect(Stmt::CopyOut { to, from, space, len, text });
+            }
+            // The checker has counted.
+            _ => {}
+        }
+        self.constant(0)
+    }
+
     fn strsize(&self) -> u32 {
         u32::try_from(self.cx.options.strsize).unwrap_or(u32::MAX)
     }

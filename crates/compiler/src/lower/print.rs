@@ -39,8 +39,9 @@ impl ClauseLower<'_> {
             Space::Scratch => self.memory(at, space, len),
             Space::Kernel | Space::User => {
                 let dst = self.temp();
-                self.effect(Stmt::CopyIn { dst, addr: at, len: count, max: len, space });
+                self.effect(Stmt::Alloc { dst, len: most });
                 let copy = self.add(Expr::Temp(dst));
+                self.effect(Stmt::Copy { to: copy, from: at, space, len: count });
                 self.memory(copy, Space::Scratch, len)
             }
         };

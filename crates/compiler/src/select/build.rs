@@ -404,6 +404,11 @@ impl Build {
         dst
     }
 
+    /// The number that a register holds, where it was made for it.
+    pub fn known(&self, v: V) -> Option<i64> {
+        self.constants.get(&v).copied()
+    }
+
     /// A pointer further on, in a register of its own whatever the distance.
     pub fn ptr_copy(&mut self, ptr: V, by: i32) -> V {
         let dst = self.reg();

@@ -1,12 +1,11 @@
-//! Foreign memory: integers, bytes and strings read by helpers, `copyin`, and reading what was copied in.
+//! Foreign memory: integers, bytes and strings read by helpers.
 
 use super::Select;
-use super::build::Name;
 use super::location::bytes;
 use crate::vcode::{Base, Rhs, V};
 use probity_bpf::helpers::Helper;
 use probity_bpf::insn::{AluOp, Cond, Size, Width};
-use probity_ir::{Expr, ExprId, Fault, Space, TempId};
+use probity_ir::{Expr, ExprId, Fault, Space};
 
 /// Bytes that are cleared by stores; more are copied from the read-only zeros.
 const STORES: u32 = 256;
@@ -21,7 +20,7 @@ impl Select<'_> {
     }
 
     /// Reads `size` bytes to `base + off`; gives what the helper returns, 0 or an error.
-    fn probe_read(&mut self, base: Base, off: i32, size: Rhs, addr: V, space: Space) -> V {
+    pub(super) fn probe_read(&mut self, base: Base, off: i32, size: Rhs, addr: V, space: Space) -> V {
         let to = self.b.addr(base, off);
         let size = match size {
             Rhs::Imm(n) => self.b.imm(n.into()),
@@ -124,44 +123,10 @@ impl Select<'_> {
             return self.read_int(addr, size, signed, space);
         }
         let at = self.int(addr);
-        let v = match self.copied_place(at, u32::from(size)) {
-            Some(ptr) => self.b.load(bytes(size), Base::Reg(ptr), 0),
+        let v = match self.scratch_place(at, u32::from(size)) {
+            Some((base, off)) => self.b.load(bytes(size), base, off),
             None => return self.b.imm(0),
         };
         if signed && size < 8 { self.b.sign_extend(v, size) } else { v }
-    }
-
-    /// The address of `size` bytes at an offset in what was copied in; faults where they are outside.
-    pub(super) fn copied_place(&mut self, at: V, size: u32) -> Option<V> {
-        let room = self.plan.copyin;
-        if room < size {
-            self.fault(Fault::BadAddress, at);
-            return None;
-        }
-        self.fault_if(Cond::Gt, at, Rhs::Imm((room - size) as i32), Fault::BadAddress, at);
-        let bounded = self.b.min(at, room - size);
-        let ptr = self.scratch_ptr();
-        Some(self.b.add_ptr(ptr, Rhs::Reg(bounded)))
-    }
-
-    /// `copyin`: each statement has its own room, because none is run twice in a firing of its clause.
-    pub(super) fn copy_in(&mut self, dst: TempId, addr: ExprId, len: ExprId, max: u32, space: Space) {
-        let from = self.address(addr);
-        let len = self.int(len);
-        let room = max.next_multiple_of(8);
-        let at = self.copied;
-        if u64::from(at) + u64::from(room) > u64::from(self.plan.copyin) {
-            self.fault(Fault::NoScratch, from);
-            return;
-        }
-        self.copied += room;
-        self.fault_if(Cond::Gt, len, Rhs::Imm(max as i32), Fault::BadSize, len);
-        let to = Base::Reg(self.scratch_ptr());
-        self.clear(to, at as i32, room);
-        let len = self.b.min(len, max);
-        let failed = self.probe_read(to, at as i32, Rhs::Reg(len), from, space);
-        self.fault_if(Cond::Ne, failed, Rhs::Imm(0), Fault::BadAddress, from);
-        let offset = self.b.imm(at.into());
-        self.b.set(Name::Temp(self.at as u32, dst), offset);
     }
 }

@@ -5,6 +5,7 @@
 //! `var`, `array`, `agg`, `record`, `scratch`, `probes` (tables by probe); `build` is what all write through.
 
 mod agg;
+mod alloca;
 mod arith;
 mod array;
 mod build;
@@ -29,6 +30,7 @@ use crate::codegen::CodegenError;
 use crate::fold::operands;
 use crate::layout::{Plan, STATE_WORD};
 use crate::vcode::{B, Code, Rhs, Slot, V};
+pub use alloca::NULL;
 use build::{Build, Name};
 pub use none::NONE;
 use probity_bpf::helpers::Helper;
@@ -127,7 +129,9 @@ struct Select<'a> {
     this_strings: HashMap<VarId, Mem>,
     /// Where the executable's name is put.
     comm: Option<Slot>,
-    copied: u32,
+    /// How much of the scratch memory the clause has taken.
+    top: alloca::Top,
+    top_name: Name,
     /// The thread's storage and the firing's `vtimestamp`.
     vtime: Option<(V, V)>,
     /// The places that may hold none, and whether the string that is asked for next may be that.
@@ -155,6 +159,7 @@ impl<'a> Select<'a> {
         let mut b = Build::new();
         let ctx = b.entry();
         let (fault_info, fault_code, fault_value) = (b.name(), b.name(), b.name());
+        let top_name = b.name();
         Select {
             program,
             unit: &program.units[unit_id],
@@ -180,7 +185,8 @@ impl<'a> Select<'a> {
             temps: HashMap::new(),
             this_strings: HashMap::new(),
             comm: None,
-            copied: 0,
+            top: alloca::Top::Known(alloca::NULL),
+            top_name,
             vtime: None,
             places: none::Places::of(program),
             none_ok: false,
@@ -339,7 +345,7 @@ impl<'a> Select<'a> {
         let fault = self.b.cold();
         self.fault_to = FaultTo::Clause(fault);
         self.temps.clear();
-        self.copied = 0;
+        self.reset_top();
         let need = self.needs.get(&self.at).copied();
         let unit_scratch = self.scratch.is_some();
         if !unit_scratch && need == Some(Need::Predicate) {
@@ -422,7 +428,10 @@ impl<'a> Select<'a> {
             Stmt::AddVar { var, by, old } => self.add_var(*var, *by, *old),
             Stmt::SetElem(array, key, e) => self.set_elem(*array, key, *e),
             Stmt::AddElem { array, key, by, old } => self.add_elem(*array, key, *by, *old),
-            Stmt::CopyIn { dst, addr, len, max, space } => self.copy_in(*dst, *addr, *len, *max, *space),
+            Stmt::Alloc { dst, len } => self.alloc(*dst, *len),
+            Stmt::CopyIn { dst, addr, len, space } => self.copy_in(*dst, *addr, *len, *space),
+            Stmt::Copy { to, from, space, len } => self.copy_to(*to, *from, *space, *len),
+            Stmt::CopyOut { to, from, space, len, text } => self.copy_out(*to, *from, *space, *len, *text),
             Stmt::Store { to, offset, value, size } => self.store(to, *offset, *value, *size),
             Stmt::Aggregate { agg, key, args } => self.aggregate(*agg, key, args),
             Stmt::Emit { record, values } => self.emit(*record, values),
@@ -438,10 +447,12 @@ impl<'a> Select<'a> {
                 self.end_statement();
                 // A mark in a branch ends with the branch.
                 let mark = (self.b.line, self.action);
+                let before = self.top;
                 self.b.start(yes);
                 self.body(then);
                 self.b.jump(join);
                 (self.b.line, self.action) = mark;
+                let after = std::mem::replace(&mut self.top, before);
                 if no != join {
                     self.b.start(no);
                     self.body(otherwise);
@@ -449,6 +460,7 @@ impl<'a> Select<'a> {
                     (self.b.line, self.action) = mark;
                 }
                 self.b.start(join);
+                self.join_top(after);
             }
             Stmt::Mark { line, action } => {
                 self.b.line = *line;

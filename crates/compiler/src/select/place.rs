@@ -208,8 +208,8 @@ impl<'a> Select<'a> {
             Dest::Scratch => {
                 let (at, value) = self.offset_and_value(None, offset, value, size);
                 let at = self.reg(at);
-                if let Some(ptr) = self.copied_place(at, size) {
-                    self.write(Base::Reg(ptr), 0, Rhs::Imm(0), value, size);
+                if let Some((base, off)) = self.scratch_place(at, size) {
+                    self.write(base, off, Rhs::Imm(0), value, size);
                 }
             }
             Dest::Global => {

@@ -40,7 +40,13 @@ pub fn part_of(unit: &Unit, index: u32, part: ProbePart) -> &[u8] {
 fn writes_records(clause: &ClauseCode) -> bool {
     fn in_stmt(stmt: &Stmt) -> bool {
         match stmt {
-            Stmt::Emit { .. } | Stmt::CopyIn { .. } | Stmt::Act { .. } => true,
+            Stmt::Emit { .. }
+            | Stmt::CopyIn { .. }
+            | Stmt::Alloc { .. }
+            | Stmt::Copy { .. }
+            | Stmt::CopyOut { .. }
+            | Stmt::Store { .. }
+            | Stmt::Act { .. } => true,
             Stmt::If { then, otherwise, .. } => then.iter().chain(otherwise).any(in_stmt),
             _ => false,
         }

@@ -61,7 +61,7 @@ impl Select<'_> {
         }
         self.b.start(got);
         let (slot, bit) = (self.b.get(slot), self.b.get(bit));
-        let map = self.plan.scratch(self.plan.copyin);
+        let map = self.plan.scratch(self.scratch_base());
         let first = self.b.alu(AluOp::Lsh, cpu, Rhs::Imm(SLOTS.trailing_zeros() as i32));
         let number = self.b.alu(AluOp::Add, first, Rhs::Reg(slot));
         let key = self.b.piece(4);
@@ -102,7 +102,7 @@ impl Select<'_> {
 
     /// Where strings start in a slot.
     pub(super) fn scratch_base(&self) -> u32 {
-        self.plan.copyin
+        2 * self.plan.copyin
     }
 
     /// The claimed slot; where there is none, the need is noted and the code made again.

@@ -225,6 +225,18 @@ impl<'a> Select<'a> {
     pub(super) fn put(&mut self, to: Mem, id: ExprId, pad: bool) {
         let allowed = std::mem::take(&mut self.none_ok);
         match self.expr(id) {
+            Expr::ReadStr { addr, space: Space::Scratch, cap, max } => {
+                let at = self.int(*addr);
+                let cap = (*cap).clamp(1, to.cap);
+                let max = max.map(|max| self.int(max));
+                // See below.
+                if pad || matches!(to.base, Base::Frame(_)) {
+                    self.clear(to.base, to.off, to.cap.next_multiple_of(8));
+                }
+                if let Some((from, size)) = self.scratch_str(at, cap, max) {
+                    self.probe_read_str(to.base, to.off, size, from, Space::Kernel);
+                }
+            }
             Expr::ReadStr { addr, space, cap, max } => {
                 let own = if *space == Space::Kernel { self.own_memory(*addr, 1) } else { None };
                 let addr = match own {
@@ -248,10 +260,6 @@ impl<'a> Select<'a> {
                 let size = limit.unwrap_or(Rhs::Imm(cap as i32));
                 if own.is_some() {
                     self.probe_read_str(to.base, to.off, size, addr, Space::Kernel);
-                } else if *space == Space::Scratch {
-                    if let Some(from) = self.copied_place(addr, cap) {
-                        self.read_str(to.base, to.off, size, from, Space::Kernel);
-                    }
                 } else {
                     self.read_str(to.base, to.off, size, addr, *space);
                 }
@@ -268,8 +276,8 @@ impl<'a> Select<'a> {
                 }
                 let addr = self.address(*addr);
                 if *space == Space::Scratch {
-                    if let Some(from) = self.copied_place(addr, len) {
-                        self.copy_bytes(to.base, to.off, len, from);
+                    if let Some((base, off)) = self.scratch_place(addr, len) {
+                        self.copy(to, Mem { base, off, cap: len, padded: false }, len);
                     }
                 } else if len > 0 {
                     self.read_bytes(to.base, to.off, len, addr, *space);

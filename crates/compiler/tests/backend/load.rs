@@ -106,7 +106,7 @@ fn everything(p: &mut Program, c: &mut Code, cap: u32, funcs: &[AggFunc]) {
         }
     }
     let dst = c.temp(Val::Int);
-    c.s(Stmt::CopyIn { dst, addr: arg, len: pid, max: 100, space: Space::User });
+    c.s(Stmt::CopyIn { dst, addr: arg, len: pid, space: Space::User });
     let at = c.e(Expr::Temp(dst));
     let at = c.bin(BinOp::Add, at, old);
     let word = c.e(Expr::Load { addr: at, size: 4, signed: true, space: Space::Scratch });

@@ -71,8 +71,16 @@ fn block(c: &ClauseCode, stmts: &[Stmt]) -> String {
             Stmt::AddElem { array, key, by, old: o } => {
                 format!("{}a{}[{}] += {}", old(o), array.0, list(key), show(c, *by))
             }
-            Stmt::CopyIn { dst, addr, len, max, space } => {
-                format!("t{} = copyin {space:?} {} {} {max}", dst.0, show(c, *addr), show(c, *len))
+            Stmt::Alloc { dst, len } => format!("t{} = alloc {}", dst.0, show(c, *len)),
+            Stmt::CopyIn { dst, addr, len, space } => {
+                format!("t{} = copyin {space:?} {} {}", dst.0, show(c, *addr), show(c, *len))
+            }
+            Stmt::Copy { to, from, space, len } => {
+                format!("copy {} = {space:?} {} {}", show(c, *to), show(c, *from), show(c, *len))
+            }
+            Stmt::CopyOut { to, from, space, len, text } => {
+                let what = if *text { "copyoutstr" } else { "copyout" };
+                format!("{what} {} = {space:?} {} {}", show(c, *to), show(c, *from), show(c, *len))
             }
             Stmt::Store { to, offset, value, size } => {
                 let to = match to {
@@ -223,11 +231,11 @@ fn memory() {
     assert_eq!(read("trace(offsetof (struct task_struct, comm));"), "emit0(40)");
     assert_eq!(
         body("pid123::malloc:entry { trace(*(int *)copyin(arg0, 4)); }"),
-        "t0 = copyin User reg0 4 4; emit0(Scratch.i32[t0])"
+        "t0 = copyin User reg0 4; emit0(Scratch.i32[t0])"
     );
     assert_eq!(
         body("pid123::malloc:entry { trace(stringof(copyin(arg0, arg1))); }"),
-        "t0 = copyin User reg0 reg1 1024; emit0(Scratch.str256[t0,reg1])"
+        "t0 = copyin User reg0 reg1; emit0(Scratch.str256[t0,reg1])"
     );
     assert_eq!(body("pid123::malloc:entry { trace(*(int *)arg1); }"), "emit0(Kernel.i32[reg1])");
     assert_eq!(body("pid123::malloc:entry { trace(copyinstr(arg1, 10)); }"), "emit0(User.str11[reg1,10])");
@@ -235,7 +243,7 @@ fn memory() {
         body(
             "struct p { char c; int x; short s[3]; struct p *next; }; pid123::malloc:entry { this->p = (struct p *)copyin(arg0, sizeof (struct p)); trace(this->p->x); trace(this->p->s[1]); trace(this->p->next->x); }"
         ),
-        "t0 = copyin User reg0 24 24; v0 = t0; emit0(Scratch.i32[Add(v0,4)],Scratch.i16[Add(v0,10)],User.i32[Add(Scratch.u64[Add(v0,16)],4)])"
+        "t0 = copyin User reg0 24; v0 = t0; emit0(Scratch.i32[Add(v0,4)],Scratch.i16[Add(v0,10)],User.i32[Add(Scratch.u64[Add(v0,16)],4)])"
     );
     assert_eq!(read("trace(ppid);").matches("btf").count(), 1);
     assert_eq!(

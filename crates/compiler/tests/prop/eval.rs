@@ -237,7 +237,7 @@ pub fn fire(program: &Program, limits: Limits, state: &mut State, firing: &Firin
             continue;
         }
         run.temps.clear();
-        run.scratch.clear();
+        run.scratch = vec![0; 8];
         run.mark = (run.line_of(code.clause), 0);
         if let Err((fault, value)) = run.clause(code) {
             let (line, action) = run.mark;
@@ -326,22 +326,38 @@ impl Run<'_> {
                 self.store_elem(*array, key, Value::Int(before.wrapping_add(by)));
                 self.temps.extend(old.map(|t| (t.0, before)));
             }
-            Stmt::CopyIn { dst, addr, len, max, space } => {
-                let addr = self.int(code, *addr)? as u64;
+            Stmt::Alloc { dst, len } => {
                 let len = self.int(code, *len)? as u64;
-                let room = max.next_multiple_of(8) as usize;
-                let at = self.scratch.len();
-                if at + room > self.limits.scratch {
-                    return Err((Fault::NoScratch, addr));
-                }
-                if len > u64::from(*max) {
-                    return Err((Fault::BadSize, len));
-                }
-                let bytes = self.read(*space, addr, len as usize)?;
-                self.scratch.extend(bytes);
-                self.scratch.resize(at + room, 0);
+                let at = self.take(len)?;
                 self.temps.insert(dst.0, at as i64);
             }
+            Stmt::CopyIn { dst, addr, len, space } => {
+                let addr = self.int(code, *addr)? as u64;
+                let len = self.int(code, *len)? as u64;
+                let at = self.take(len)?;
+                let bytes = self.read(*space, addr, len as usize)?;
+                self.scratch[at..at + bytes.len()].copy_from_slice(&bytes);
+                self.temps.insert(dst.0, at as i64);
+            }
+            Stmt::Copy { to, from, space, len } => {
+                let from = self.expr(code, *from)?;
+                let (to, len) = (self.int(code, *to)? as u64, self.int(code, *len)? as u64);
+                self.run_of(to, len)?;
+                let bytes = match from {
+                    Value::Int(addr) if *space == Space::Scratch => {
+                        self.run_of(addr as u64, len)?;
+                        self.scratch[addr as usize..][..len as usize].to_vec()
+                    }
+                    Value::Int(addr) => self.read(*space, addr as u64, len as usize)?,
+                    Value::Str(mut text) => {
+                        text.resize(len as usize, 0);
+                        text
+                    }
+                    Value::Bytes(_) => panic!("an address or a string is copied"),
+                };
+                self.scratch[to as usize..][..bytes.len()].copy_from_slice(&bytes);
+            }
+            Stmt::CopyOut { .. } => panic!("the memory of processes is not written here"),
             Stmt::Store { to, offset, value, size } => {
                 let spot = match to {
                     Dest::Place(place) => Some(self.spot(code, place)?),
@@ -474,6 +490,25 @@ impl Run<'_> {
             Scope::Global => self.state.globals[id as usize] = value,
             Scope::Thread => drop(self.state.threads.insert((self.firing.env.current_task, id), value)),
             Scope::Clause => drop(self.this.insert(id, value)),
+        }
+    }
+
+    /// Takes scratch memory.
+    fn take(&mut self, len: u64) -> Faulted<usize> {
+        let at = self.scratch.len();
+        let room = self.limits.scratch - (at - 8);
+        let whole = usize::try_from(len).ok().and_then(|n| n.checked_next_multiple_of(8)).filter(|&n| n <= room);
+        self.scratch.resize(at + whole.ok_or((Fault::NoScratch, len))?, 0);
+        Ok(at)
+    }
+
+    /// That there are so many bytes of scratch memory at a pointer's place.
+    fn run_of(&self, at: u64, len: u64) -> Faulted<()> {
+        let top = self.scratch.len() as u64;
+        match at {
+            8.. if at < top && len > top - at => Err((Fault::BadSize, len)),
+            8.. if at < top => Ok(()),
+            _ => Err((Fault::BadAddress, at)),
         }
     }
 
@@ -762,6 +797,8 @@ impl Run<'_> {
             Space::Kernel if addr >= KERNEL_START && len == 0 => Some(Vec::new()),
             Space::Kernel if addr >= KERNEL_START => env.kernel.read(addr, len, false),
             Space::Kernel => None,
+            // The first bytes are nobody's.
+            Space::Scratch if addr < 8 => None,
             Space::Scratch => {
                 usize::try_from(addr).ok().and_then(|at| self.scratch.get(at..at.checked_add(len)?)).map(<[u8]>::to_vec)
             }
@@ -774,8 +811,14 @@ impl Run<'_> {
     }
 
     fn read_str(&self, space: Space, addr: u64, most: u64) -> Faulted<Vec<u8>> {
-        // The byte where the NUL will be must be readable too.
         let mut out = Vec::new();
+        if space == Space::Scratch {
+            self.run_of(addr, 1)?;
+            let rest = &self.scratch[addr as usize..];
+            out.extend(until_nul(&rest[..rest.len().min(usize::try_from(most).unwrap_or(usize::MAX))]));
+            return Ok(out);
+        }
+        // The byte where the NUL will be must be readable too.
         for i in 0..=most {
             let byte = self.read(space, addr.wrapping_add(i), 1).map_err(|(fault, _)| (fault, addr))?[0];
             if byte == 0 {

@@ -475,24 +475,42 @@ impl Gen {
         }
     }
 
+    /// Takes scratch memory, or copies to what was taken.
     fn copyin(&mut self) -> Stmt {
         let space = self.rng.pick(&[Space::User, Space::User, Space::Kernel]);
-        let addr = self.address(space);
-        let max = self.rng.pick(&[9u32, 16, 24, 33, 64]);
-        let len = match self.rng.below(10) {
-            0..5 => {
-                let n = self.rng.below(u64::from(max) + 1) as i64;
-                self.constant(n)
-            }
-            5..9 => {
-                let (of, mask) = (self.int(2), self.constant(15));
-                self.add(Expr::Bin(BinOp::And, of, mask))
-            }
-            _ => self.int(1),
+        if self.rng.chance(30)
+            && let Some((to, room)) = self.copied(1)
+        {
+            let len = self.rng.below(u64::from(room) + 2) as i64;
+            let len = if self.rng.chance(70) { self.constant(len) } else { self.small(31) };
+            let from = match self.rng.below(3) {
+                0 => self.copied(1).map(|c| (c.0, Space::Scratch)),
+                1 => Some((self.string(1), Space::Kernel)),
+                _ => None,
+            };
+            let (from, space) = from.unwrap_or_else(|| (self.address(space), space));
+            return Stmt::Copy { to, from, space, len };
+        }
+        let most = self.rng.pick(&[0u32, 9, 16, 24, 33, 64]);
+        let (len, room) = match self.rng.below(10) {
+            0..6 => (self.constant(most.into()), most.next_multiple_of(8)),
+            6..9 => (self.small(15), 8),
+            _ => (self.int(1), 8),
         };
         let dst = self.temp();
-        self.copies.push((dst, max.next_multiple_of(8)));
-        Stmt::CopyIn { dst, addr, len, max, space }
+        if self.rng.chance(40) {
+            self.copies.push((dst, room));
+            return Stmt::Alloc { dst, len };
+        }
+        let addr = self.address(space);
+        self.copies.push((dst, room));
+        Stmt::CopyIn { dst, addr, len, space }
+    }
+
+    /// A number up to `mask`.
+    fn small(&mut self, mask: i64) -> ExprId {
+        let (of, mask) = (self.int(2), self.constant(mask));
+        self.add(Expr::Bin(BinOp::And, of, mask))
     }
 
     /// A place that is bytes, and how many.
@@ -1036,8 +1054,8 @@ impl Gen {
     fn read_str(&mut self) -> Expr {
         let cap = self.rng.pick(&[2, 8, 16, 17, 64, 256]);
         let max = if self.rng.chance(25) { Some(self.int(1)) } else { None };
-        if let Some((addr, room)) = self.copied(2) {
-            return Expr::ReadStr { addr, space: Space::Scratch, cap: cap.min(room), max };
+        if let Some((addr, _)) = self.copied(2) {
+            return Expr::ReadStr { addr, space: Space::Scratch, cap, max };
         }
         if self.rng.chance(20)
             && let Some((place, len)) = self.place()

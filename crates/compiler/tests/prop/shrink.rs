@@ -154,7 +154,7 @@ fn without(body: Vec<Stmt>, n: &mut usize, instead: Instead) -> Vec<Stmt> {
         let here = *n == 0;
         *n = n.wrapping_sub(1);
         match (stmt, instead) {
-            (stmt @ (Stmt::CopyIn { .. } | Stmt::Act { .. }), _) => out.push(stmt),
+            (stmt @ (Stmt::CopyIn { .. } | Stmt::Alloc { .. } | Stmt::Act { .. }), _) => out.push(stmt),
             (_, Instead::Nothing) if here => {}
             (Stmt::If { then, .. }, Instead::Then) if here => out.extend(then),
             (Stmt::If { otherwise, .. }, Instead::Otherwise) if here => out.extend(otherwise),
@@ -238,6 +238,12 @@ impl Keep {
                     }
                     *offset = self.expr(*offset);
                     *value = self.expr(*value);
+                }
+                Stmt::Alloc { len, .. } => *len = self.expr(*len),
+                Stmt::Copy { to, from, len, .. } | Stmt::CopyOut { to, from, len, .. } => {
+                    *from = self.expr(*from);
+                    *to = self.expr(*to);
+                    *len = self.expr(*len);
                 }
                 Stmt::CopyIn { addr, len, .. } => {
                     *addr = self.expr(*addr);

@@ -522,8 +522,21 @@ fn stmt(items: &mut Items<'_>) -> Result<Stmt> {
             dst: temp(&mut items)?,
             addr: expr_id(&mut items)?,
             len: expr_id(&mut items)?,
-            max: items.number()?,
             space: items.word(SPACES)?,
+        },
+        "alloc" => Stmt::Alloc { dst: temp(&mut items)?, len: expr_id(&mut items)? },
+        "copy" => Stmt::Copy {
+            to: expr_id(&mut items)?,
+            from: expr_id(&mut items)?,
+            space: items.word(SPACES)?,
+            len: expr_id(&mut items)?,
+        },
+        word @ ("copyout" | "copyoutstr") => Stmt::CopyOut {
+            to: expr_id(&mut items)?,
+            from: expr_id(&mut items)?,
+            space: items.word(SPACES)?,
+            len: expr_id(&mut items)?,
+            text: word == "copyoutstr",
         },
         "store" => Stmt::Store {
             to: dest(&mut items)?,

@@ -423,8 +423,12 @@ fn stmt(stmt: &Stmt, program: &Program) -> Node {
         Stmt::AddElem { array, key, by, old } => {
             with_old(vec!["add-elem".into(), array_ref(*array, program).into(), exprs(key), (*by).into()], old)
         }
-        Stmt::CopyIn { dst, addr, len, max, space } => {
-            list!["copyin", temp(*dst), *addr, *len, *max, self::space(*space)]
+        Stmt::Alloc { dst, len } => list!["alloc", temp(*dst), *len],
+        Stmt::CopyIn { dst, addr, len, space } => list!["copyin", temp(*dst), *addr, *len, self::space(*space)],
+        Stmt::Copy { to, from, space, len } => list!["copy", *to, *from, self::space(*space), *len],
+        Stmt::CopyOut { to, from, space, len, text } => {
+            let what = if *text { "copyoutstr" } else { "copyout" };
+            list![what, *to, *from, self::space(*space), *len]
         }
         Stmt::Store { to, offset, value, size } => {
             let to = match to {

@@ -165,7 +165,12 @@ impl Rng {
             2 => Stmt::AddVar { var: VarId(self.below(4)), by: a, old: self.option(|_| temp) },
             3 => Stmt::SetElem(ArrayId(self.below(4)), self.ids(), a),
             4 => Stmt::AddElem { array: ArrayId(self.below(4)), key: self.ids(), by: a, old: self.option(|_| temp) },
-            5 => Stmt::CopyIn { dst: temp, addr: a, len: b, max: self.below(99), space: self.space() },
+            5 => match self.below(4) {
+                0 => Stmt::Alloc { dst: temp, len: a },
+                1 => Stmt::Copy { to: a, from: b, space: self.space(), len: self.id() },
+                2 => Stmt::CopyOut { to: a, from: b, space: self.space(), len: self.id(), text: self.flip() },
+                _ => Stmt::CopyIn { dst: temp, addr: a, len: b, space: self.space() },
+            },
             6 => Stmt::Aggregate { agg: AggId(self.below(3)), key: self.ids(), args: self.ids() },
             7 => Stmt::Emit { record: RecordId(self.below(9)), values: self.ids() },
             8 => Stmt::Stop,
