@@ -6,6 +6,7 @@ mod end;
 mod exact;
 mod faces;
 mod field;
+mod field_output;
 mod language;
 mod machine;
 mod mistakes;
