@@ -73,6 +73,7 @@ What to trace
   -e                  compile only
   -S                  show the BPF code that was generated
   -C                  scripts go through the C preprocessor; -D -U -I -H are its flags
+  -L DIR              D libraries (DIR/*.d) besides the built-in ones
   -Z                  a probe description may match nothing
 
 How

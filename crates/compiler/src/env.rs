@@ -1,6 +1,7 @@
 //! What the compiler asks of the world. The session answers from the running system, tests from a table.
 
 use probity_ir::{Probe, ProbeDesc, Signature, TypeId, TypeTable};
+use probity_syntax::attributes::Attributes;
 
 /// Why the world could not answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,6 +60,10 @@ pub trait Env {
     /// Whether the kernel has a module, be it built in.
     fn has_module(&self, name: &str) -> bool {
         name == "vmlinux"
+    }
+    /// The attributes of a probe's names.
+    fn attributes(&self, _probe: &Probe) -> Attributes {
+        Attributes::PRIVATE
     }
     /// The package and the memory node of each possible CPU, by its number.
     fn cpu_places(&self) -> Vec<(u32, u32)> {

@@ -1,6 +1,8 @@
 //! The options of `-x` and `#pragma D option`: names, values, defaults and what each does. Owns their syntax; leaves their
 //! effect to those who read the fields of [`Options`].
 
+use probity_syntax::attributes::Attributes;
+
 /// The values of all options that have an effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -15,6 +17,7 @@ pub struct Options {
     pub aggsortpos: u64,
     pub aggsortrev: bool,
     pub aggzoom: bool,
+    pub amin: Option<Attributes>,
     pub argref: bool,
     pub bufsize: u64,
     pub cleanrate: u64,
@@ -85,6 +88,7 @@ impl Default for Options {
             flowindent: false,
             jstackframes: None,
             jstackstrsize: 512,
+            amin: None,
             libdirs: Vec::new(),
             nolibs: false,
             maxframes: None,
@@ -132,6 +136,8 @@ pub enum Slot {
     Cpp(&'static str),
     /// A directory of D libraries.
     Library,
+    /// Attributes: two stabilities and a class.
+    Attributes(fn(&mut Options) -> &mut Option<Attributes>),
     /// Accepted with any value, for scripts that set it.
     Ignored,
     /// Accepted with one of these values, for scripts that set it.
@@ -177,7 +183,7 @@ pub static OPTIONS: &[OptionDoc] = &[
     dynamic("aggsortpos", Slot::Number(|o| &mut o.aggsortpos), "0", "which of several aggregations printa() sorts by"),
     dynamic("aggsortrev", Slot::Flag(|o| &mut o.aggsortrev), "off", "sort aggregations in descending order"),
     dynamic("aggzoom", Slot::Flag(|o| &mut o.aggzoom), "off", "scale bars by the longest, not by the sum"),
-    opt("amin", Slot::Ignored, "", NOT_NEEDED),
+    opt("amin", Slot::Attributes(|o| &mut o.amin), "", "the least attributes of a clause, such as Evolving/Evolving/Common"),
     opt("argref", Slot::Flag(|o| &mut o.argref), "off", "do not ask that all script arguments be used"),
     opt("bpflog", Slot::Ignored, "", "accepted for DTrace's scripts; -v shows the verifier's log"),
     opt("bpflogsize", Slot::Ignored, "", NOT_NEEDED),
@@ -341,6 +347,10 @@ impl Options {
                     "" => self.cppargs.extend(text.split_whitespace().map(str::to_string)),
                     flag => self.cppargs.push(format!("{flag}{text}")),
                 }
+            }
+            Slot::Attributes(field) => {
+                let what = "two stabilities and a class, such as `Stable/Stable/Common`";
+                *field(self) = Some(Attributes::parse(value.unwrap_or("")).ok_or_else(|| wrong(what))?);
             }
             Slot::Library => self.libdirs.push(value.unwrap_or("").to_string()),
             Slot::Ignored => {}

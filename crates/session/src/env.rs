@@ -5,6 +5,7 @@ use probity_compiler::{Env, EnvError};
 use probity_ir::{Probe, ProbeDesc, Signature, Space, TypeId, TypeKind, TypeTable};
 use probity_kernel::{Error, Kind, System};
 use probity_providers::{PROVIDERS, Provider, kernel_btf};
+use probity_syntax::attributes::Attributes;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
@@ -152,6 +153,10 @@ impl Env for World<'_> {
 
     fn has_module(&self, name: &str) -> bool {
         name == "vmlinux" || !name.contains('/') && self.sys.path("sys/module").join(name.replace('-', "_")).is_dir()
+    }
+
+    fn attributes(&self, probe: &Probe) -> Attributes {
+        Attributes::parse(&stability_of(&probe.desc).probes.join("/")).unwrap_or(Attributes::PRIVATE)
     }
 
     fn cpu_places(&self) -> Vec<(u32, u32)> {

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ast;
+pub mod attributes;
 pub mod diag;
 pub mod dump;
 pub mod fuzz;

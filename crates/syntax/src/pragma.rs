@@ -8,6 +8,9 @@ use crate::tags;
 
 const D_PRAGMAS: &[&str] = &["attributes", "binding", "depends_on", "error", "ident", "line", "option"];
 
+/// The parts of a provider that have attributes.
+const PARTS: &[&str] = &["provider", "module", "function", "name", "args"];
+
 /// Reads the control line at `span`, which begins with `#`. Lines that mean nothing give neither.
 pub(crate) fn read(text: &str, span: Span) -> (Option<Pragma>, Option<Diagnostic>) {
     let line = text.get(span.range()).unwrap_or("");
@@ -51,16 +54,41 @@ pub(crate) fn read(text: &str, span: Span) -> (Option<Pragma>, Option<Diagnostic
         ("option", [option]) => option_kind(option),
         ("option", _) => return malformed("`#pragma D option` takes one option".into(), "#pragma D option NAME=VALUE"),
         ("attributes", [attributes, subject @ ..]) if !subject.is_empty() => {
+            if crate::attributes::Attributes::parse(&attributes.text).is_none() {
+                let message = format!("`{}` are no attributes", attributes.text);
+                let diag = Diagnostic::error(tags::D_PRAGMA_INVAL, attributes.span, message);
+                return (None, Some(diag.help("write two stabilities and a class, such as `Stable/Stable/Common`")));
+            }
+            if let [provider, _, part] = subject
+                && provider.text == "provider"
+                && !PARTS.contains(&part.text.as_str())
+            {
+                let message = format!("`{}` is no part of a provider", part.text);
+                let diag = Diagnostic::error(tags::D_PRAGMA_INVAL, part.span, message);
+                return (None, Some(diag.help(format!("its parts are {}", PARTS.join(", ")))));
+            }
             PragmaKind::Attributes { attributes: attributes.clone(), subject: subject.to_vec() }
         }
         ("attributes", _) => {
             let message = "`#pragma D attributes` takes a stability triplet and a name".to_string();
             return malformed(message, "#pragma D attributes Stable/Stable/Common NAME");
         }
+        ("binding", [version, _]) if !is_version(&version.text) => {
+            let message = format!("`{}` is no version", version.text);
+            return (
+                None,
+                Some(Diagnostic::error(tags::D_PRAGMA_INVAL, version.span, message).help("write `1.2` or `1.2.3`")),
+            );
+        }
         ("binding", [version, name]) => PragmaKind::Binding { version: version.clone(), name: name.clone() },
         ("binding", _) => {
             let message = "`#pragma D binding` takes a version and a name".to_string();
             return malformed(message, "#pragma D binding \"1.0\" NAME");
+        }
+        ("depends_on", [class, _]) if !matches!(class.text.as_str(), "library" | "module" | "provider") => {
+            let message = format!("`{}` is nothing that a program could depend on", class.text);
+            let diag = Diagnostic::error(tags::D_PRAGMA_INVAL, class.span, message);
+            return (None, Some(diag.help("it is `library`, `module` or `provider`")));
         }
         ("depends_on", [class, name]) => PragmaKind::DependsOn { class: class.clone(), name: name.clone() },
         ("depends_on", _) => {
@@ -79,6 +107,11 @@ pub(crate) fn read(text: &str, span: Span) -> (Option<Pragma>, Option<Diagnostic
         }
     };
     (Some(Pragma { kind, span: whole }), None)
+}
+
+fn is_version(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('.').collect();
+    matches!(parts.len(), 2 | 3) && parts.iter().all(|p| p.parse::<u16>().is_ok())
 }
 
 fn option_kind(option: &Name) -> PragmaKind {

@@ -142,6 +142,12 @@ impl Checker<'_> {
             }
         };
         let at = self.offset(addr, i64::from(offset), span);
+        if self.class(m.ty) == Class::String {
+            self.needs_process(space, span)?;
+            let len = u32::try_from(self.options.strsize).ok();
+            let kind = TKind::ReadStr { addr: Box::new(at), space, max: None, len };
+            return Ok(TExpr { kind, ty: m.ty, span });
+        }
         self.object(at, space, m.ty, bits, span)
     }
 

@@ -5,6 +5,7 @@
 //! what the clause speaks of. Variants come in the order of their first probe.
 
 mod action;
+mod attributes;
 mod call;
 mod conv;
 mod decl;
@@ -252,6 +253,7 @@ pub fn check(
     }
     c.cx = Cx::default();
     c.finish_aggregations();
+    c.unused_pragmas(&program.items);
     let bad = c.diags.iter().any(Diagnostic::is_error);
     diags.append(&mut c.diags);
     (!bad).then_some(Checked {
@@ -305,7 +307,11 @@ impl<'a> Checker<'a> {
             let probe = &bound.probes[variant.layers[0][0]];
             self.cx =
                 Cx { signature: Some(&probe.signature), probe: Some(probe), in_clause: true, many, ..Cx::default() };
-            (variant.predicate, variant.body) = self.clause_body(clause);
+            if self.stable_probes(&variant, bound, clause.span).is_ok() {
+                (variant.predicate, variant.body) = self.clause_body(clause);
+                // Reported is all there is to it.
+                let _ = self.stable_code(&variant, clause.span);
+            }
             done.push(variant);
         }
         if done.is_empty() {

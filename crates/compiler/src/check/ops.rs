@@ -401,7 +401,12 @@ impl Checker<'_> {
 
     fn bad_cast<T>(&mut self, span: Span, from: TypeId, to: TypeId) -> Res<T> {
         let message = format!("cannot cast `{}` to `{}`", self.name(from), self.name(to));
-        self.err(tags::D_CAST_INVAL, span, message)
+        // DTrace has read the token behind it.
+        let text = self.sources.get(span.source).map_or("", |s| &s.text);
+        let rest = text.get(span.hi as usize..).unwrap_or("");
+        let next = span.hi + (rest.len() - rest.trim_start().len()) as u32;
+        let d = Diagnostic::error(tags::D_CAST_INVAL, span, message);
+        self.report(d.dtrace_at(Span::new(span.source, next, next)))
     }
 
     /// `target op= value` with both sides checked; the target is a variable or element.

@@ -336,6 +336,10 @@ impl<'a> Checker<'a> {
     /// `p = xlate<T *>(e)`: the variable keeps what is translated.
     pub(super) fn assign_translated(&mut self, target: TExpr, translator: u32, value: TExpr, span: Span) -> Res<TExpr> {
         let to = value.ty;
+        if matches!(target.kind, TKind::Object(..)) && self.class(to) == Class::Struct && self.same_type(target.ty, to)
+        {
+            return self.assign_members(target, translator, value, span);
+        }
         let TKind::Xlated { source, .. } = value.kind else { return Err(super::Reported) };
         let place = match &target.kind {
             TKind::Var(v) => Some(Place::Var(v.0)),
@@ -379,6 +383,66 @@ impl<'a> Checker<'a> {
         let kind = TKind::Assign { target: Box::new(target), value: Box::new(kept), add: None };
         let source = Box::new(TExpr { kind, ty, span });
         Ok(TExpr { kind: TKind::Xlated { translator, source }, ty: to, span })
+    }
+
+    /// `s = xlate<T>(e)`: the members that the translator gives values to, the rest is zero. All values are known before the first
+    /// is assigned, because what is translated may be the struct itself.
+    fn assign_members(&mut self, target: TExpr, translator: u32, value: TExpr, span: Span) -> Res<TExpr> {
+        let TKind::Xlated { source, .. } = value.kind else { return Err(super::Reported) };
+        let (ty, at) = (target.ty, value.span);
+        let (held, source) = self.held(*source);
+        let mut holds: Vec<(u32, TExpr)> = held.into_iter().collect();
+        let ast = self.translators[translator as usize].ast;
+        let assign = |target: TExpr, value: TExpr| {
+            let ty = target.ty;
+            TExpr { kind: TKind::Assign { target: Box::new(target), value: Box::new(value), add: None }, ty, span }
+        };
+        let int = self.basic.int;
+        let mut steps = vec![assign(target.clone(), TExpr::int(0, int, span))];
+        for (i, m) in ast.members.iter().enumerate() {
+            if ast.members[..i].iter().any(|before| before.name.text == m.name.text) {
+                continue;
+            }
+            let name = ast::Name { text: m.name.text.clone(), span: at };
+            let member = self.access(target.clone(), false, &name, span)?;
+            let value = self.translated_member(translator, source.clone(), &name, at)?;
+            if !matches!(member.kind, TKind::Object(..)) {
+                let what = format!(
+                    "member `{}` is a `{}`: structs with such members in variables are",
+                    name.text,
+                    self.name(member.ty)
+                );
+                return self.unsupported(at, &what);
+            }
+            if let TKind::Xlated { translator, .. } = value.kind {
+                steps.push(self.assign_translated(member, translator, value, span)?);
+                continue;
+            }
+            let from = value.ty;
+            let Some(value) = self.assign_to(member.ty, value)? else {
+                return self.incompatible(span, member.ty, "=", from);
+            };
+            let value = match self.class(value.ty) {
+                // Structs are copied; that one overlaps the other is past helping.
+                Class::Struct | Class::Array(..) => value,
+                _ if matches!(value.kind, TKind::Int(_) | TKind::Str(_)) => value,
+                _ => {
+                    self.held += 1;
+                    let (slot, ty, span) = (self.held, value.ty, value.span);
+                    holds.push((slot, value));
+                    TExpr { kind: TKind::Held(slot), ty, span }
+                }
+            };
+            steps.push(assign(member, value));
+        }
+        let mut body = target;
+        for step in steps.into_iter().rev() {
+            body = TExpr { kind: TKind::Comma(Box::new(step), Box::new(body)), ty, span };
+        }
+        for (slot, value) in holds.into_iter().rev() {
+            body = TExpr { kind: TKind::Hold(slot, Box::new(value), Box::new(body)), ty, span };
+        }
+        Ok(body)
     }
 
     /// A variable that keeps what is translated stands for the translated data.

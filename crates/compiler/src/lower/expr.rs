@@ -65,6 +65,10 @@ impl ClauseLower<'_> {
                 self.discard(a);
                 self.discard(b);
             }
+            TKind::Hold(slot, value, body) => {
+                self.keep(*slot, value);
+                self.discard(body);
+            }
             TKind::Convert(a) => self.discard(a),
             TKind::Cond(c, a, b) if e.has_effect() => {
                 let cond = self.expr(c);
@@ -285,10 +289,7 @@ impl ClauseLower<'_> {
                 self.expr(b)
             }
             TKind::Hold(slot, value, body) => {
-                let val = self.val(value);
-                let id = self.expr(value);
-                let id = self.hold(id, val);
-                self.held.insert(*slot, id);
+                self.keep(*slot, value);
                 self.expr(body)
             }
             // The checker leaves neither translated data nor a value that nothing holds.
@@ -298,6 +299,14 @@ impl ClauseLower<'_> {
             },
             TKind::Xlated { source, .. } => self.expr(source),
         }
+    }
+
+    /// Evaluates what a [`TKind::Hold`] holds.
+    fn keep(&mut self, slot: u32, value: &TExpr) {
+        let val = self.val(value);
+        let id = self.expr(value);
+        let id = self.hold(id, val);
+        self.held.insert(slot, id);
     }
 
     fn read_var(&mut self, v: VarId) -> ExprId {

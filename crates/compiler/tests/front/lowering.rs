@@ -366,3 +366,49 @@ fn memory_of_our_own() {
     assert_eq!(one("x.n = execname;"), "v0+6:4 = comm");
     assert_eq!(one("i = execname[1];"), "v3 = comm[1]");
 }
+
+#[test]
+fn translated_structs_are_assigned_by_member() {
+    let text = "struct in { int a; }; struct out { int o; int same; int none; };\n\
+        translator struct out < struct in *v > { o = v->a; same = 3; };\n\
+        struct out s; BEGIN { s = xlate<struct out>((struct in *)arg0); }";
+    let code = body(text);
+    // The values first, then zeroes, then the members.
+    let (read, store) = (code.find("Kernel.i32[ctx0]"), code.find("3"));
+    assert!(read.is_some() && store.is_some() && read < store, "{code}");
+}
+
+#[test]
+fn libraries_are_read_where_they_are_named() {
+    assert_eq!(body("BEGIN { trace(SIGKILL); trace(ENOENT); trace(TCP_STATE_LISTEN); }"), "emit0(9,2,10)");
+    // What a program defines itself goes before.
+    assert_eq!(body("inline int SIGKILL = 5; BEGIN { trace(SIGKILL); }"), "emit0(5)");
+    assert_eq!(body("typedef int psinfo_t; BEGIN { trace(sizeof (psinfo_t)); }"), "emit0(4)");
+    let mut none = input("BEGIN { trace(SIGKILL); }");
+    none.options.nolibs = true;
+    let (front, diags) = check_only(&none, &world::World);
+    assert!(front.program.is_none() && diags[0].tag == "D_IDENT_UNDEF", "{}", shown(&diags));
+}
+
+#[test]
+fn libraries_of_directories() {
+    let library =
+        |name: &str, text: &str| Source { origin: Origin::Library(format!("/lib/{name}")), text: text.into() };
+    let with = |libraries: Vec<Source>, text: &str| {
+        let input = Input { libraries, ..input(text) };
+        check_only(&input, &world::World)
+    };
+    let b = library("b.d", "inline int bar = 7;\n");
+    let a = library("a.d", "#pragma D depends_on library b.d\ninline int foo = bar + 1;\n");
+    let (front, diags) = with(vec![a.clone(), b.clone()], "BEGIN { trace(foo); }");
+    assert!(front.program.is_some(), "{}", shown(&diags));
+    // One whose module is not there is left out, and so are those that depend on it.
+    let absent = library("b.d", "#pragma D depends_on module nowhere\ninline int bar = 7;\n");
+    let (front, diags) = with(vec![a.clone(), absent], "BEGIN { trace(1); }");
+    assert!(front.program.is_some(), "{}", shown(&diags));
+    let around = library("b.d", "#pragma D depends_on library a.d\n");
+    for libraries in [vec![a.clone(), around], vec![a]] {
+        let (_, diags) = with(libraries, "BEGIN { trace(1); }");
+        assert!(diags.iter().any(|d| d.tag == "D_PRAGMA_DEPEND"), "{}", shown(&diags));
+    }
+}

@@ -1,0 +1,3 @@
+inline int x = 1;
+#pragma D binding "one" x
+BEGIN { }
