@@ -40,8 +40,12 @@ pub fn run(args: &Args) -> Result<u8> {
     if args.check {
         return Ok(0);
     }
-    if compiled.options.cpu.is_some() {
-        bail!("failed to set -x cpu: choosing a CPU is not supported by this version; test cpu in a predicate");
+    if let Some(cpu) = compiled
+        .options
+        .cpu
+        .filter(|&cpu| !probity::kernel::cpu::online().is_ok_and(|all| all.iter().any(|&c| u64::from(c) == cpu)))
+    {
+        bail!("could not enable tracing: there is no CPU {cpu} online: choose another with -x cpu");
     }
     if compiled.options.bufsize > MAX_BUFFER {
         help::complain(help::name(args.face), "buffer size lowered to 1g");

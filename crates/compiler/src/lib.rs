@@ -58,6 +58,8 @@ impl Compiled {
         const HEADERS: u64 = 60 - 8;
         let record = self.layout.records.iter().map(|r| u64::from(r.size - probity_ir::HEADER) + HEADERS).max();
         let options = &self.options;
+        // The other policies count sizes as DTrace does, and a record that does not fit is what they are about.
+        let record = record.filter(|_| options.bufpolicy == "switch");
         [
             ("bufsize", options.bufsize, record),
             ("aggsize", options.aggsize, aggregation_size(&self.program)),

@@ -663,4 +663,6 @@ pub struct Program {
     pub nspec: u32,
     /// Bytes of records (headers included) that a speculation holds at most.
     pub specsize: u64,
+    /// The CPU on which units of [`Phase::Run`] run their clauses; on others they do nothing. `None`: all.
+    pub cpu: Option<u32>,
 }

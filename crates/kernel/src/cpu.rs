@@ -21,6 +21,13 @@ pub fn parse_list(text: &str) -> Option<Vec<u32>> {
     Some(cpus)
 }
 
+/// Returns the CPUs that are online.
+pub fn online() -> Result<Vec<u32>> {
+    let path = "/sys/devices/system/cpu/online";
+    let text = std::fs::read_to_string(path).map_err(|e| Error::io(e, format!("cannot read {path}")))?;
+    parse_list(text.trim()).ok_or_else(|| Error::new(Kind::Invalid, format!("{path} is no list of CPUs: {text:?}")))
+}
+
 /// Returns how many CPUs the running kernel may ever have, which is how many values a per-CPU map has.
 pub fn possible_count() -> Result<usize> {
     static COUNT: OnceLock<usize> = OnceLock::new();

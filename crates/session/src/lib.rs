@@ -11,6 +11,7 @@
 mod env;
 mod live;
 mod merge;
+mod policy;
 mod processes;
 mod speculation;
 mod symbols;

@@ -5,10 +5,11 @@
 
 use crate::env::provider_of;
 use crate::merge::Merge;
+use crate::policy::{Policy, Verdict};
 use crate::speculation::{Fate, Speculations, handle_of};
 use crate::target::Targets;
 use crate::ticks::Ticks;
-use probity_compiler::Compiled;
+use probity_compiler::{Compiled, Options};
 use probity_ir::{
     Action, AggId, Drop as Cause, Expr, Layout, Phase, Program, RingKind, SPEC_ID_BITS, SPEC_SLOT, STARTING, STOPPING,
     Unit, UnitId,
@@ -56,6 +57,8 @@ pub enum Outcome {
     Targets,
     /// The consumer was interrupted.
     Interrupted,
+    /// A buffer of the policy `fill` is full.
+    Full,
 }
 
 /// A session; dropping it detaches everything.
@@ -70,6 +73,10 @@ pub struct Session<'a> {
     merge: Merge,
     aggs: Live,
     specs: Speculations,
+    policy: Policy,
+    /// What the policy kept, to be handed out.
+    released: Vec<Vec<u8>>,
+    rates: Rates,
     attachments: Vec<Attachment>,
     ticks: Option<Ticks>,
     missed_ticks: u64,
@@ -90,6 +97,11 @@ pub fn start<'a>(sys: &'a System, compiled: &'a Compiled, symbols: &'a dyn Symbo
         let now = clock::monotonic_ns();
         (0..layout.ncpu).for_each(|cpu| state.u64((first + 8 * cpu) as usize).store(now, Ordering::Relaxed));
     }
+    let policy = Policy::new(&compiled.options.bufpolicy, compiled.options.bufsize, &compiled.program);
+    if policy.end_too_large(&compiled.program) {
+        let help = "raise -x bufsize, or record less in END";
+        return Err(Error::new(Kind::Limit, format!("END enablings exceed size of principal buffer: {help}")));
+    }
     let drops = Drops::new(map(layout.drops_map).mmap()?, layout);
     let merge = Merge::new(&loaded, layout)?;
     let aggs = Live::new(&compiled.program, layout, &loaded, compiled.options.aggpercpu)?;
@@ -104,6 +116,9 @@ pub fn start<'a>(sys: &'a System, compiled: &'a Compiled, symbols: &'a dyn Symbo
         merge,
         aggs,
         specs: Speculations::default(),
+        policy,
+        released: Vec::new(),
+        rates: Rates::new(&compiled.options),
         attachments: Vec::new(),
         ticks: None,
         missed_ticks: 0,
@@ -188,10 +203,15 @@ impl Session<'_> {
     fn run_phase(&self, phase: Phase, args: &[u64]) -> Result<(), Error> {
         for (id, unit) in self.units().filter(|(_, u)| u.phase == phase) {
             for _ in unit.probes.iter().flatten() {
-                self.prog(id).test_run(args, None)?;
+                self.prog(id).test_run(args, self.cpu())?;
             }
         }
         Ok(())
+    }
+
+    /// The CPU that alone is traced, if one was chosen.
+    fn cpu(&self) -> Option<u32> {
+        self.compiled.program.cpu
     }
 
     /// Runs BEGIN, opens the gate and starts the timers, unless BEGIN has called `exit()`.
@@ -201,7 +221,10 @@ impl Session<'_> {
         let open = word.compare_exchange(STARTING as u64, 0, Ordering::SeqCst, Ordering::SeqCst).is_ok();
         if open {
             let timers = self.attachments.iter_mut().flat_map(|a| std::mem::take(&mut a.timers)).collect();
-            self.ticks = Ticks::start(timers)?;
+            self.ticks = Ticks::start(timers, self.cpu())?;
+        }
+        if self.rates.slow() {
+            return Ok(());
         }
         self.drain(consumer, None)
     }
@@ -220,25 +243,35 @@ impl Session<'_> {
             poller.add(fd, TOKEN_WAKE)?;
         }
         targets.watch(&poller, TOKEN_TARGETS)?;
-        let idle = IDLE.min(Duration::from_nanos(self.compiled.options.switchrate.max(1_000_000)));
         let mut pause = BUSY;
         let mut ready = Vec::new();
         loop {
             let before = self.merge.records;
-            self.drain(consumer, Some(clock::monotonic_ns().saturating_sub(SETTLE)))?;
-            consumer.turn()?;
-            if let Some(status) = self.exit {
-                return Ok(Outcome::Exit(status));
+            let now = clock::monotonic_ns();
+            if self.rates.read(now) || self.merge.pressed() {
+                self.drain(consumer, Some(now.saturating_sub(SETTLE)))?;
+                consumer.turn()?;
+            }
+            if self.rates.look(now) {
+                if let Some(status) = self.exit {
+                    return Ok(Outcome::Exit(status));
+                }
+                if self.policy.full() {
+                    return Ok(Outcome::Full);
+                }
             }
             if consumer.closed() {
                 return Ok(Outcome::Interrupted);
             }
-            pause = if self.merge.records != before { BUSY } else { (pause * 2).min(idle) };
+            pause = if self.merge.records != before { BUSY } else { (pause * 2).min(self.rates.idle()) };
             if self.merge.pressed() {
                 pause = Duration::ZERO;
             }
             poller.wait(Some(pause), &mut ready)?;
             if ready.contains(&TOKEN_CONTROL) {
+                // What is not read yet wakes us at once: then it is time that is waited for.
+                let slow = if self.rates.slow() { IDLE } else { Duration::ZERO };
+                std::thread::sleep(slow);
                 // Level-triggered: a control record that is still settling would wake us over and over.
                 std::thread::sleep(Duration::from_nanos(SETTLE));
             }
@@ -268,6 +301,8 @@ impl Session<'_> {
         self.drain(consumer, None)?;
         self.run_phase(Phase::End, &[0])?;
         self.drain(consumer, None)?;
+        self.released = self.policy.end();
+        self.drain(consumer, None)?;
         let (state, slots) = (&self.state, self.compiled.layout.spec_slots);
         self.specs.end(|handle| {
             let index = (handle & ((1 << SPEC_ID_BITS) - 1)).saturating_sub(1) as u32;
@@ -296,7 +331,9 @@ impl Session<'_> {
     fn drain(&mut self, consumer: &mut dyn Consumer, until: Option<u64>) -> Result<(), Error> {
         self.symbols.turn();
         let mut failure = None;
-        let Session { merge, compiled, plan, symbols, aggs, specs, state, exit, loaded, .. } = self;
+        let Session { merge, compiled, plan, symbols, aggs, specs, policy, rates, state, exit, loaded, .. } = self;
+        let released = std::mem::take(&mut self.released);
+        let cpu = compiled.program.cpu;
         let (program, layout, types) = (&compiled.program, &compiled.layout, &compiled.types);
         let cx = Context { program, layout, types, plan, symbols: *symbols };
         let errors: Vec<&Prog> = (compiled.program.units.iter().zip(&compiled.layout.progs))
@@ -307,6 +344,10 @@ impl Session<'_> {
         while again {
             let mut fault: Option<Fault> = None;
             let mut take = |bytes: &[u8]| {
+                let kept = policy.take(cx.program, bytes) == Verdict::Keep;
+                if kept && !says_exit(cx.program, bytes) {
+                    return true;
+                }
                 let event =
                     decode(&cx, bytes).unwrap_or_else(|e| Event::Error(format!("a record cannot be read: {e}")));
                 if let Event::Record(record) = &event {
@@ -314,6 +355,10 @@ impl Session<'_> {
                         // As in DTrace, END may set another.
                         *exit = Some(status);
                     }
+                    if kept {
+                        return true;
+                    }
+                    record.items.iter().for_each(|item| rates.set(item));
                     if let Err(e) = aggs.bind(cx, state).prepare(record) {
                         failure = Some(e);
                         return false;
@@ -326,6 +371,9 @@ impl Session<'_> {
                 // ERROR runs right after its fault was reported, so that its output follows the message.
                 failure.is_none() && (fault.is_none() || errors.is_empty())
             };
+            for bytes in &released {
+                take(bytes);
+            }
             merge.drain(until, &mut |bytes| match speculative(cx.program, bytes) {
                 Speculative::No => take(bytes),
                 Speculative::Record if specs.record(bytes) == Fate::Committed => take(bytes),
@@ -354,7 +402,7 @@ impl Session<'_> {
                 let id = fault.probe.get(cx.program).map_or(0, |p| p.id);
                 let (clause, line) = (u64::from(fault.clause.0), u64::from(fault.line));
                 let args = [0, u64::from(id), clause, line, u64::from(fault.code), fault.value];
-                errors.iter().try_for_each(|prog| prog.test_run(&args, None).map(drop))?;
+                errors.iter().try_for_each(|prog| prog.test_run(&args, cpu).map(drop))?;
             }
         }
         // One line a cause and CPU in each `statusrate`; the rest is told at the end.
@@ -424,6 +472,64 @@ fn speculative(program: &Program, bytes: &[u8]) -> Speculative {
     }
 }
 
+/// Whether a record has an `exit()`.
+fn says_exit(program: &Program, bytes: &[u8]) -> bool {
+    let number = bytes.get(8..12).and_then(|b| b.try_into().ok()).map_or(u32::MAX, u32::from_ne_bytes);
+    let record = program.records.get(number as usize);
+    record.is_some_and(|r| r.actions.iter().any(|a| matches!(a, Action::Exit(_))))
+}
+
+/// How often records are read and the state is looked at. Faster than asked for is no harm, and the default is not waited for;
+/// who asks for slower than that gets it.
+struct Rates {
+    options: Options,
+    last_read: u64,
+    last_look: u64,
+}
+
+/// The rates' default, ns.
+const DEFAULT_RATE: u64 = 1_000_000_000;
+
+impl Rates {
+    fn new(options: &Options) -> Rates {
+        let now = clock::monotonic_ns();
+        Rates { options: options.clone(), last_read: now, last_look: now }
+    }
+
+    fn slow(&self) -> bool {
+        self.options.switchrate > DEFAULT_RATE
+    }
+
+    /// Whether it is time to read the rings.
+    fn read(&mut self, now: u64) -> bool {
+        let due = !self.slow() || now.saturating_sub(self.last_read) >= self.options.switchrate;
+        self.last_read = if due { now } else { self.last_read };
+        due
+    }
+
+    /// Whether it is time to see if tracing is to end.
+    fn look(&mut self, now: u64) -> bool {
+        let rate = self.options.statusrate;
+        let due = rate <= DEFAULT_RATE || now.saturating_sub(self.last_look) >= rate;
+        self.last_look = if due { now } else { self.last_look };
+        due
+    }
+
+    /// The longest pause.
+    fn idle(&self) -> Duration {
+        IDLE.min(Duration::from_nanos(self.options.switchrate.max(1_000_000)))
+    }
+
+    fn set(&mut self, item: &Item) {
+        if let Item::Setopt(name, value) = item
+            && matches!(name.as_str(), "switchrate" | "aggrate")
+        {
+            // A wrong value is reported by the consumer.
+            let _ = self.options.set(name, value.as_deref());
+        }
+    }
+}
+
 fn exit_status(item: &Item) -> Option<i32> {
     match item {
         Item::Exit(status) => Some(*status),
@@ -452,8 +558,8 @@ impl Drops {
                 let cause = Cause::ALL[i / self.ncpu as usize];
                 let cpu = Some(i as u32 % self.ncpu);
                 let count = now.wrapping_sub(*reported);
-                // A speculation is of no CPU.
-                let whole = matches!(cause, Cause::Speculation | Cause::NoSpeculation);
+                // Speculations and variables are of no CPU.
+                let whole = matches!(cause, Cause::Speculation | Cause::NoSpeculation | Cause::Dynamic | Cause::Thread);
                 let cpu = cpu.filter(|_| !whole);
                 match counts.last_mut() {
                     Some(last) if whole && last.cause == cause => last.count += count,

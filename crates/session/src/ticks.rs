@@ -21,7 +21,7 @@ pub struct Ticks {
 
 impl Ticks {
     /// Starts timers on a thread; `None` if there are none.
-    pub fn start(timers: Vec<Timer>) -> Result<Option<Ticks>, Error> {
+    pub fn start(timers: Vec<Timer>, cpu: Option<u32>) -> Result<Option<Ticks>, Error> {
         if timers.is_empty() {
             return Ok(None);
         }
@@ -38,7 +38,7 @@ impl Ticks {
         let count = missed.clone();
         let thread = std::thread::Builder::new()
             .name("tick".into())
-            .spawn(move || serve(&poller, &running, &count))
+            .spawn(move || serve(&poller, &running, &count, cpu))
             .map_err(|e| Error::io(e, "cannot start the thread that serves timers"))?;
         Ok(Some(Ticks { stop, missed, thread: Some(thread) }))
     }
@@ -62,14 +62,14 @@ impl Drop for Ticks {
     }
 }
 
-fn serve(poller: &Poller, running: &[(clock::Timer, Timer)], missed: &AtomicU64) {
+fn serve(poller: &Poller, running: &[(clock::Timer, Timer)], missed: &AtomicU64, cpu: Option<u32>) {
     let mut ready = Vec::new();
     while poller.wait(None, &mut ready).is_ok() {
         for &token in &ready {
             let Some((clock, timer)) = running.get(token as usize) else { return };
             let due = clock.take();
             for _ in 0..due.min(CATCH_UP) {
-                if timer.prog.test_run(&[u64::from(timer.index)], None).is_err() {
+                if timer.prog.test_run(&[u64::from(timer.index)], cpu).is_err() {
                     missed.fetch_add(1, Ordering::Relaxed);
                 }
             }

@@ -137,6 +137,8 @@ struct Select<'a> {
     /// The places that may hold none, and whether the string that is asked for next may be that.
     places: none::Places,
     none_ok: bool,
+    /// Whether a fault ends tracing, because ERROR surely calls `exit()`.
+    error_stops: bool,
     error: Option<CodegenError>,
 }
 
@@ -190,6 +192,7 @@ impl<'a> Select<'a> {
             vtime: None,
             places: none::Places::of(program),
             none_ok: false,
+            error_stops: error_stops(program) && program.units[unit_id].phase != Phase::Always,
             error: None,
         }
     }
@@ -238,6 +241,12 @@ impl<'a> Select<'a> {
         if matches!(self.unit.phase, Phase::Begin | Phase::Run) {
             self.check_state(exit);
         }
+        if let (Phase::Run, Some(only)) = (self.unit.phase, self.program.cpu) {
+            let (cpu, here) = (self.cpu(), self.b.block());
+            let only = self.b.rhs(only.into());
+            self.b.branch(Cond::Eq, Width::W64, cpu, only, here, exit);
+            self.b.start(here);
+        }
         let masks = self.select_probe(exit);
         let done = self.b.block();
         if self.needs.contains_key(&scratch::UNIT) {
@@ -262,7 +271,7 @@ impl<'a> Select<'a> {
             if stopped {
                 self.check_state(done);
             }
-            stopped |= has_stop(&clause.body);
+            stopped |= has_stop(&clause.body) || self.error_stops;
             let next = self.b.block();
             self.check_applies(&masks, next);
             self.clause(next);
@@ -528,6 +537,14 @@ impl<'a> Select<'a> {
         let one = self.b.imm(1);
         self.b.atomic(probity_bpf::insn::AtomicOp::Add, crate::vcode::Base::Reg(addr), 0, one);
     }
+}
+
+/// Whether a clause of ERROR calls `exit()` in any case. ERROR is run by the consumer, a little later; but no clause after
+/// the fault is to begin.
+fn error_stops(program: &Program) -> bool {
+    let always = program.units.iter().filter(|u| u.phase == Phase::Always);
+    let surely = |c: &ClauseCode| c.predicate.is_none() && c.body.iter().any(|s| matches!(s, Stmt::Stop));
+    always.flat_map(|u| &u.clauses).any(surely)
 }
 
 fn has_stop(body: &[Stmt]) -> bool {

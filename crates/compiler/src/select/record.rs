@@ -176,6 +176,10 @@ impl Select<'_> {
         self.b.store(Size::DW, base, body + 16, Rhs::Reg(code));
         self.b.store(Size::DW, base, body + 24, Rhs::Reg(value));
         self.submit(record, Ring::Fault);
+        if self.error_stops {
+            let (base, off) = self.b.map_place(self.plan.layout.state_map, crate::layout::STATE_WORD);
+            self.b.store(Size::DW, base, off, Rhs::Imm(probity_ir::STOPPING as i32));
+        }
         self.lost(lost, Drop::Fault);
     }
 }

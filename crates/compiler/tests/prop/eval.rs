@@ -242,7 +242,14 @@ pub fn fire(program: &Program, limits: Limits, state: &mut State, firing: &Firin
         if let Err((fault, value)) = run.clause(code) {
             let (line, action) = run.mark;
             let body = Body::Fault(firing.unit.0, position as u32, action, line, fault, value);
+            let reported = run.lost == 0;
             run.emit(RingKind::Data, body, Drop::Fault);
+            // ERROR that surely calls exit() ends tracing with the fault.
+            let exits = |c: &ClauseCode| c.predicate.is_none() && c.body.iter().any(|s| matches!(s, Stmt::Stop));
+            let errors = program.units.iter().filter(|u| u.phase == Phase::Always);
+            if reported && unit.phase != Phase::Always && errors.flat_map(|u| &u.clauses).any(exits) {
+                run.state.word = STOPPING;
+            }
         }
     }
 }

@@ -51,6 +51,7 @@ pub fn parse(text: &str) -> Result<Program> {
                 program.records.push(record(&mut items)?);
             }
             "oncpu" => program.oncpu = Some(UnitId(items.id("u")?)),
+            "cpu" => program.cpu = Some(items.number()?),
             "speculations" => (program.nspec, program.specsize) = (items.number()?, items.number()?),
             "unit" => {
                 next(&mut items, "u", program.units.len())?;

@@ -77,6 +77,9 @@ pub fn print(program: &Program) -> String {
     if let Some(unit) = program.oncpu {
         out += &put(&list!["oncpu", format!("u{}", unit.0)]);
     }
+    if let Some(cpu) = program.cpu {
+        out += &put(&list!["cpu", cpu]);
+    }
     if program.nspec != 0 {
         out += &put(&list!["speculations", program.nspec, program.specsize]);
     }

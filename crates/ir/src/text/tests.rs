@@ -338,6 +338,7 @@ impl Rng {
             oncpu: self.option(|r| UnitId(r.below(9))),
             nspec: 1 + self.below(9),
             specsize: self.next(),
+            cpu: self.option(|r| r.below(9)),
             clauses: self.list(3, |r| Clause { span: (r.below(9), r.below(999), r.below(999)), line: r.below(99) }),
             vars: self.list(4, |r| Var { name: r.text(), scope: r.scope(), val: r.val() }),
             arrays: self.list(3, |r| Array {
