@@ -97,7 +97,7 @@ pub fn start<'a>(sys: &'a System, compiled: &'a Compiled, symbols: &'a dyn Symbo
         let now = clock::monotonic_ns();
         (0..layout.ncpu).for_each(|cpu| state.u64((first + 8 * cpu) as usize).store(now, Ordering::Relaxed));
     }
-    let policy = Policy::new(&compiled.options.bufpolicy, compiled.options.bufsize, &compiled.program);
+    let policy = Policy::new(&compiled.options, &compiled.program);
     if policy.end_too_large(&compiled.program) {
         let help = "raise -x bufsize, or record less in END";
         return Err(Error::new(Kind::Limit, format!("END enablings exceed size of principal buffer: {help}")));
@@ -209,9 +209,11 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// The CPU that alone is traced, if one was chosen.
+    /// The CPU on which the consumer runs programs, if it matters.
     fn cpu(&self) -> Option<u32> {
-        self.compiled.program.cpu
+        // Where buffers have limits, the thread that serves timers should not go from one to another.
+        let first = || probity_kernel::cpu::online().ok()?.first().copied();
+        self.compiled.program.cpu.or_else(|| if self.policy.by_cpu() { first() } else { None })
     }
 
     /// Runs BEGIN, opens the gate and starts the timers, unless BEGIN has called `exit()`.

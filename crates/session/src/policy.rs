@@ -4,6 +4,7 @@
 //! The kernel's rings are read all the time, whatever the policy: what a policy counts are the sizes that DTrace's records have
 //! (four bytes of number, then each value at its own size), so that a script's `bufsize` means what it means there.
 
+use probity_compiler::Options;
 use probity_ir::{Action, Operand, Phase, Program, Record, RingKind, Show, Val};
 use std::collections::VecDeque;
 
@@ -42,15 +43,25 @@ enum Kind {
 }
 
 impl Policy {
-    /// The policy of that name, for buffers of so many bytes.
-    pub fn new(name: &str, size: u64, program: &Program) -> Policy {
+    /// The policy that the options name, for buffers of `bufsize` bytes.
+    pub fn new(options: &Options, program: &Program) -> Policy {
+        let (name, size) = (options.bufpolicy.as_str(), options.bufsize);
         let kind = match name {
             "fill" => Kind::Fill,
             "ring" => Kind::Ring,
             _ => Kind::Switch,
         };
-        let sizes = if kind == Kind::Switch { Vec::new() } else { program.records.iter().map(size_of).collect() };
+        let sizes = if kind == Kind::Switch {
+            Vec::new()
+        } else {
+            program.records.iter().map(|r| size_of(r, options.strsize)).collect()
+        };
         Policy { kind, size, sizes, cpus: Vec::new(), full: false }
+    }
+
+    /// Whether buffers of CPUs are told apart.
+    pub fn by_cpu(&self) -> bool {
+        self.kind != Kind::Switch
     }
 
     /// Whether what END records cannot find room.
@@ -118,13 +129,13 @@ impl Policy {
 }
 
 /// The size of a record in DTrace's buffers.
-fn size_of(record: &Record) -> u64 {
+fn size_of(record: &Record, strsize: u64) -> u64 {
     let mut size = 4u64;
     for (i, &val) in record.fields.iter().enumerate() {
         let width = match val {
             Val::Int => int_size(record, i as u32),
-            Val::Str { cap } => {
-                size += u64::from(cap);
+            Val::Str { .. } => {
+                size += strsize;
                 continue;
             }
             Val::Bytes { len } => {
@@ -181,7 +192,8 @@ mod tests {
     #[test]
     fn ring_keeps_the_newest_of_each_cpu() {
         let program = program();
-        let mut policy = Policy::new("ring", 20, &program);
+        let options = Options { bufpolicy: "ring".into(), bufsize: 20, ..Options::default() };
+        let mut policy = Policy::new(&options, &program);
         for time in 0..5 {
             assert_eq!(policy.take(&program, &record(time, 0, 0)), Verdict::Keep);
         }
@@ -196,7 +208,8 @@ mod tests {
     #[test]
     fn fill_is_full_when_a_record_does_not_fit() {
         let program = program();
-        let mut policy = Policy::new("fill", 24, &program);
+        let options = Options { bufpolicy: "fill".into(), bufsize: 24, ..Options::default() };
+        let mut policy = Policy::new(&options, &program);
         assert_eq!(policy.take(&program, &record(0, 0, 0)), Verdict::Pass);
         assert_eq!(policy.take(&program, &record(1, 1, 0)), Verdict::Pass);
         assert!(!policy.full());
