@@ -240,6 +240,11 @@ impl ClauseLower<'_> {
                 let (x, y) = self.both(a, b);
                 self.add(Expr::StrCmp(*op, x, y))
             }
+            TKind::Object(addr, space, _) if is_string(&self.cx.checked.types, e.ty) => {
+                let Val::Str { cap } = self.val(e) else { return self.constant(0) };
+                let (addr, space) = (self.expr(addr), *space);
+                self.add(Expr::ReadStr { addr, space, cap, max: None })
+            }
             TKind::Object(addr, space, bits) => self.load(e.ty, addr, *space, *bits),
             TKind::ReadStr { addr, space, max, .. } => {
                 let Val::Str { cap } = self.val(e) else { return self.constant(0) };
