@@ -140,7 +140,7 @@ pub fn may_fault(exprs: &[Expr], id: ExprId) -> bool {
         Expr::Load { .. } | Expr::ReadStr { .. } | Expr::ReadBytes { .. } | Expr::CharAt { .. } => true,
         Expr::Bounded { .. } => true,
         Expr::Loc(loc) => loc_may_fault(loc),
-        Expr::Sub { sub, .. } => sub.may_be_none() || sub.may_be_illegal(),
+        Expr::Sub { sub, .. } => sub.may_be_none() || sub.may_be_illegal() || *sub == Sub::Path,
         Expr::Stack(stack) => stack.entry.as_ref().is_some_and(loc_may_fault),
         Expr::Builtin(b) => matches!(b, Builtin::Ucaller),
         Expr::Bin(BinOp::DivS | BinOp::DivU | BinOp::RemS | BinOp::RemU, _, b) => {
@@ -216,6 +216,7 @@ pub fn range(exprs: &[Expr], id: ExprId) -> (i64, i64) {
         Expr::StrLen(_) => (0, i32::MAX.into()),
         Expr::Sub { sub: Sub::Swap2, .. } => (0, u16::MAX.into()),
         Expr::Sub { sub: Sub::Swap4 | Sub::Random, .. } => (0, u32::MAX.into()),
+        Expr::Sub { sub: Sub::Progeny, .. } => (0, 1),
         Expr::Sub { sub: Sub::Index | Sub::Rindex, .. } => (-1, i32::MAX.into()),
         Expr::StrCmp(..) | Expr::And(..) | Expr::Or(..) | Expr::Un(UnOp::LogNot, _) => (0, 1),
         Expr::Load { size, signed, .. } => type_range(*size, *signed),

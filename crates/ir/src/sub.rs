@@ -52,6 +52,13 @@ pub enum Sub {
     Number,
     /// `(s, t)`: the member of a JSON text that the path `t` leads to, a string without its quotes, or none.
     Json,
+    /// `(n, k, k)`: 1 if the current process or one of its ancestors is `n`; offsets in the kernel's task of its process's number and of
+    /// its parent.
+    Progeny,
+    /// `(n, n, k, …)`: the path of the file whose `struct path` is at the first address, as a process whose root's `struct path` is at the
+    /// second sees it; the others are offsets: `mnt` and `dentry` in a path; `d_parent`, the name and its length in a directory entry;
+    /// `mnt_root` in a `vfsmount`; that in a `mount`, and `mnt_parent` and `mnt_mountpoint` there. Faults with what cannot be read.
+    Path,
     /// `(b)`: an IPv4 address of 4 bytes.
     Ip4,
     /// `(b, k)`: an IPv6 address of 16 bytes; if `k` is not 0, addresses that hold one of IPv4 show it.
@@ -71,7 +78,8 @@ impl Sub {
         ("strstr", Sub::Strstr), ("substr", Sub::Substr), ("token", Sub::Token), ("rest", Sub::Rest),
         ("basename", Sub::Basename), ("dirname", Sub::Dirname), ("cleanpath", Sub::Cleanpath), ("upper", Sub::Upper),
         ("lower", Sub::Lower), ("strip", Sub::Strip), ("digits", Sub::Digits), ("number", Sub::Number), ("json", Sub::Json),
-        ("ip4", Sub::Ip4), ("ip6", Sub::Ip6), ("words", Sub::Words), ("mac", Sub::Mac),
+        ("progeny", Sub::Progeny), ("path", Sub::Path), ("ip4", Sub::Ip4), ("ip6", Sub::Ip6), ("words", Sub::Words),
+        ("mac", Sub::Mac),
     ];
 
     /// Its word in the text form.
@@ -83,7 +91,15 @@ impl Sub {
     pub fn is_text(self) -> bool {
         !matches!(
             self,
-            Sub::Swap2 | Sub::Swap4 | Sub::Swap8 | Sub::Random | Sub::Illegal | Sub::Index | Sub::Rindex | Sub::Number
+            Sub::Swap2
+                | Sub::Swap4
+                | Sub::Swap8
+                | Sub::Random
+                | Sub::Illegal
+                | Sub::Index
+                | Sub::Rindex
+                | Sub::Number
+                | Sub::Progeny
         )
     }
 

@@ -55,6 +55,8 @@ enum Own {
     Rwlock(i64),
     Getf,
     Rand,
+    Progeny,
+    Path,
 }
 
 /// A subroutine.
@@ -120,6 +122,8 @@ pub(super) static SUBS: &[Row] = &[
     own("rw_iswriter", 1, &[RWLOCK], Own::Rwlock(0x1ff)),
     own("rw_read_held", 1, &[RWLOCK], Own::Rwlock(!0x1ff)),
     own("rw_write_held", 1, &[RWLOCK], Own::Rwlock(0xff)),
+    own("progenyof", 1, &[Arg::Int("pid_t")], Own::Progeny),
+    own("d_path", 1, &[Arg::To("struct path *", &["struct path"], 0)], Own::Path),
     own("getf", 1, &[NUM], Own::Getf),
     refused("ddi_pathname", &[Arg::Pointer, NUM], "device trees with paths are Solaris's", "use d_path() for the path of a file"),
     refused("msgsize", &[Arg::Pointer], "STREAMS messages are Solaris's", "a packet's size on Linux is `((struct sk_buff *)p)->len`"),
@@ -269,6 +273,16 @@ impl Checker<'_> {
                 }
             }
             Own::Getf => self.getf(next()?, span),
+            Own::Progeny => {
+                let pid = next()?;
+                let task = self.task_type(span)?;
+                let mut args = vec![pid];
+                for member in ["tgid", "real_parent"] {
+                    args.push(self.offset_of(task, "struct task_struct", &[member], span)?);
+                }
+                Ok(TExpr { kind: TKind::Sub(Sub::Progeny, args), ty: int, span })
+            }
+            Own::Path => self.path_text(next()?, span),
             Own::Strtok => {
                 let (s, delimiters) = (next()?, Box::new(next()?));
                 let s = (!matches!(s.kind, TKind::Int(0))).then(|| Box::new(s));
@@ -360,6 +374,49 @@ impl Checker<'_> {
         let e = self.convert(e, ulong);
         let c = Box::new(TExpr::int(c, ulong, span));
         TExpr { kind: TKind::Bin(op, Box::new(e), c), ty: ulong, span }
+    }
+
+    /// The offset of a member of the kernel's, as a constant.
+    fn offset_of(&mut self, ty: TypeId, name: &str, path: &[&str], span: Span) -> Res<TExpr> {
+        let (mut ty, mut offset) = (ty, 0);
+        for &member in path {
+            let Some(m) = self.find_member(ty, member) else {
+                let message = format!("this kernel's `{name}` has no `{}`", path.join("."));
+                return self.err(tags::D_SYM_NOTYPES, span, message);
+            };
+            offset += i64::from(m.bit_offset / 8);
+            ty = m.ty;
+        }
+        let ulong = self.basic.ulong;
+        Ok(TExpr::int(offset, ulong, span))
+    }
+
+    /// `d_path(p)`
+    fn path_text(&mut self, path: TExpr, span: Span) -> Res<TExpr> {
+        let ulong = self.basic.ulong;
+        let name = |text: &str| ast::Name { text: text.into(), span };
+        let task = self.task_type(span)?;
+        let ty = self.types.pointer(task, Space::Kernel);
+        let current = TExpr { kind: TKind::Builtin(Builtin::CurThread), ty, span };
+        let fs = self.access(current, true, &name("fs"), span)?;
+        let root = self.access(fs, true, &name("root"), span)?;
+        let root = self.address_of(root, span)?;
+        let mut args = vec![path, TExpr { ty: ulong, ..root }];
+        for (kind, members) in [
+            ("struct path", &["mnt"][..]),
+            ("struct path", &["dentry"]),
+            ("struct dentry", &["d_parent"]),
+            ("struct dentry", &["d_name", "name"]),
+            ("struct dentry", &["d_name", "len"]),
+            ("struct vfsmount", &["mnt_root"]),
+            ("struct mount", &["mnt"]),
+            ("struct mount", &["mnt_parent"]),
+            ("struct mount", &["mnt_mountpoint"]),
+        ] {
+            let ty = self.kernel_struct(kind, span)?;
+            args.push(self.offset_of(ty, kind, members, span)?);
+        }
+        Ok(TExpr { kind: TKind::Sub(Sub::Path, args), ty: self.basic.string, span })
     }
 
     /// The address of a member of the kernel's object at `base`, whose pointer's own type may know it; else `name` does.

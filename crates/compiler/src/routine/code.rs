@@ -22,6 +22,8 @@ pub enum Status {
     None = 1,
     /// The operation is illegal.
     Illegal = 2,
+    /// The kernel's memory at the result's word cannot be read.
+    Unreadable = 3,
 }
 
 /// A routine to be made.

@@ -42,7 +42,7 @@ pub fn call(sub: Sub, args: &[Value<'_>]) -> Option<Outcome> {
         Sub::Swap2 => number((int(0)? as u16).to_be().into()),
         Sub::Swap4 => number((int(0)? as u32).to_be().into()),
         Sub::Swap8 => number((int(0)? as u64).to_be() as i64),
-        Sub::Random => None,
+        Sub::Random | Sub::Progeny | Sub::Path => None,
         Sub::Illegal => Some(Outcome::Illegal),
         Sub::Index => number(index(bytes(0)?, bytes(1)?, if args.len() > 2 { int(2)? } else { 0 })),
         Sub::Rindex => number(rindex(bytes(0)?, bytes(1)?, if args.len() > 2 { int(2)? } else { i64::MAX })),

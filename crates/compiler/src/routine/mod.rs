@@ -4,6 +4,7 @@ mod address;
 mod code;
 mod find;
 mod json;
+mod kernel;
 pub mod meaning;
 mod number;
 mod path;
@@ -18,7 +19,9 @@ impl Routine {
     /// The routine for a subroutine, with buffers of `size` bytes at least; `None` where the code is in line.
     pub fn new(sub: Sub, size: u32) -> Option<Routine> {
         main_of(sub)?;
-        Some(Routine { sub, size: size.max(128).next_power_of_two() })
+        // A path is made from its end on: all of it must have room (PATH_MAX), whatever will be left of it.
+        let least = if sub == Sub::Path { 4096 } else { 128 };
+        Some(Routine { sub, size: size.max(least).next_power_of_two() })
     }
 
     /// Appends its code.
@@ -45,6 +48,8 @@ fn main_of(sub: Sub) -> Option<fn(&mut code::Code<'_>)> {
         Sub::Ip6 => address::ip6,
         Sub::Words => words::words,
         Sub::Mac => address::mac,
+        Sub::Progeny => kernel::progeny,
+        Sub::Path => kernel::path,
         Sub::Swap2 | Sub::Swap4 | Sub::Swap8 | Sub::Random | Sub::Illegal | Sub::Json => return None,
     })
 }

@@ -68,6 +68,10 @@ impl<'a> Select<'a> {
             let zero = self.b.imm(0);
             self.fault_if(Cond::Eq, called.status, Rhs::Imm(Status::Illegal as i32), Fault::IllegalOp, zero);
         }
+        if sub == Sub::Path {
+            let place = self.b.load(Size::DW, called.base, called.off + 8 * i32::from(RESULT));
+            self.fault_if(Cond::Eq, called.status, Rhs::Imm(Status::Unreadable as i32), Fault::BadAddress, place);
+        }
     }
 
     /// Puts the operands into a block and calls the routine.
