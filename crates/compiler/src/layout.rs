@@ -6,8 +6,8 @@
 use crate::codegen::{CodegenError, CodegenOptions};
 use probity_bpf::object::{MapKind, MapSpec, map_flags};
 use probity_ir::{
-    Agg, AggLayout, DataRings, Drop, HEADER, Layout, MAX_SPECULATIONS, Program, RINGS_BY_COMPARISON, RecordLayout,
-    RingKind, SLOT_STRIDE, SLOTS, SPEC_SLOT, STARTING, Scope, Stmt, Val, VarPlace,
+    Agg, AggLayout, DataRings, Drop, ENTRY_BOUNDS, HEADER, Layout, MAX_SPECULATIONS, Program, RINGS_BY_COMPARISON,
+    RecordLayout, RingKind, SLOT_STRIDE, SLOTS, SPEC_SLOT, STARTING, Scope, Stmt, Val, VarPlace,
 };
 
 /// Offset of the state word in the state map's value.
@@ -320,6 +320,14 @@ impl Plan {
     /// The global variables in the state map's value: offset and size.
     pub fn globals(&self) -> (u32, u32) {
         (self.serial_counter + 8, self.state_size - self.serial_counter - 8)
+    }
+
+    /// The map of the kernel's functions between tracepoints and programs.
+    pub fn entry_map(&mut self) -> u32 {
+        *self.layout.entry_map.get_or_insert_with(|| {
+            self.maps.push(MapSpec::global("entry", vec![0xff; ENTRY_BOUNDS as usize * 8]));
+            self.maps.len() as u32 - 1
+        })
     }
 
     /// The ring of fault records.

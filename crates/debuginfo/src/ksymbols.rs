@@ -106,6 +106,27 @@ impl Table {
         self.rows.is_empty()
     }
 
+    /// Where the functions between a tracepoint and a BPF program are: addresses of their first byte and the one after their last in
+    /// turn, ascending.
+    pub fn tracepoint_entries(&self) -> Vec<u64> {
+        let mut bounds = Vec::new();
+        for (i, row) in self.rows.iter().enumerate() {
+            let (start, len) = (row.name.0 as usize, usize::from(row.name.1));
+            let name = self.text.get(start..start + len).unwrap_or("");
+            // The text of a function only: there are tables of such names too.
+            let ours = name.starts_with("__traceiter_")
+                || (name.starts_with("__bpf_trace_") && !name.starts_with("__bpf_trace_tp_map_"));
+            let Some(next) = self.rows.get(i + 1).filter(|_| ours) else { continue };
+            if bounds.last() == Some(&row.address) {
+                bounds.pop();
+            } else {
+                bounds.push(row.address);
+            }
+            bounds.push(next.address);
+        }
+        bounds
+    }
+
     /// The last symbol at or before an address.
     pub fn find(&self, address: u64) -> Option<Found<'_>> {
         let after = self.rows.partition_point(|row| row.address <= address);
@@ -147,6 +168,15 @@ ffffffff81000200 T outer
         assert_eq!(table.find(0xffff_ffff_c000_0500).unwrap().base, 0xffff_ffff_c000_0000);
         assert_eq!(at(0xffff_ffff_8800_0000), None, "too far from any");
         assert_eq!(at(0x1000), None);
+    }
+
+    #[test]
+    fn functions_into_programs() {
+        let text = "ffffffff81000000 T a\nffffffff81000010 T __traceiter_x\nffffffff81000020 t __bpf_trace_y\n\
+                    ffffffff81000030 t b\nffffffff81000040 t __bpf_trace_z\nffffffff81000050 d __bpf_trace_tp_map_x\n";
+        let bounds = Table::read(text.as_bytes()).unwrap().tracepoint_entries();
+        let low: Vec<u64> = bounds.iter().map(|b| b & 0xff).collect();
+        assert_eq!(low, [0x10, 0x30, 0x40, 0x50]);
     }
 
     #[test]

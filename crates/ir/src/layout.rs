@@ -201,6 +201,9 @@ pub enum DataRings {
     Nested(u32),
 }
 
+/// Number of u64 in the map of [`Layout::entry_map`].
+pub const ENTRY_BOUNDS: u32 = 1 << 14;
+
 /// Most CPUs whose rings are maps of their own.
 pub const RINGS_BY_COMPARISON: u32 = 8;
 
@@ -224,6 +227,10 @@ pub struct Layout {
     pub switched_offset: Option<u32>,
     /// Map index: the drop counters (array of one, mmap-able).
     pub drops_map: u32,
+    /// Map index, where kernel stacks are walked from raw tracepoints: an array of one, whose value is [`ENTRY_BOUNDS`] u64, ascending: first and
+    /// past-the-end addresses in turn of the kernel's functions between a tracepoint and its program, then all ones. The consumer fills it
+    /// before attaching; until then it is all ones, and such functions are taken for the traced code's.
+    pub entry_map: Option<u32>,
     /// The data rings, one for each CPU.
     pub data_rings: DataRings,
     /// Map index: the ring of fault records, where the program can fault.

@@ -67,6 +67,11 @@ pub trait Symbols {
     /// Says, before tracing, that addresses of processes will be named, so that what they map can be watched while they live.
     fn watch(&self) {}
 
+    /// The bounds of the kernel's functions between a tracepoint and a program: [`probity_ir::Layout::entry_map`].
+    fn tracepoint_entries(&self) -> Vec<u64> {
+        Vec::new()
+    }
+
     /// Called now and then, and before addresses that were recorded since the last time are named.
     fn turn(&self) {}
 

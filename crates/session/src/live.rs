@@ -11,10 +11,10 @@ use crate::target::Targets;
 use crate::ticks::Ticks;
 use probity_compiler::{Compiled, Options};
 use probity_ir::{
-    Action, AggId, Drop as Cause, Expr, Layout, Phase, Program, RingKind, SPEC_ID_BITS, SPEC_SLOT, STARTING, STOPPING,
-    Unit, UnitId,
+    Action, AggId, Drop as Cause, ENTRY_BOUNDS, Expr, Layout, Phase, Program, RingKind, SPEC_ID_BITS, SPEC_SLOT,
+    STARTING, STOPPING, Unit, UnitId,
 };
-use probity_kernel::{Error, Kind, Loaded, Mapped, Poller, Prog, System, clock, grace};
+use probity_kernel::{Error, Kind, Loaded, Mapped, Poller, Prog, System, Update, clock, grace};
 use probity_output::{Aggregations, Context, DropCount, Event, Fault, Item, Plan, Record, Store, Symbols, decode};
 use probity_providers::Attachment;
 use std::os::fd::BorrowedFd;
@@ -125,6 +125,12 @@ pub fn start<'a>(sys: &'a System, compiled: &'a Compiled, symbols: &'a dyn Symbo
         last_drops: 0,
         exit: None,
     };
+    if let Some(index) = layout.entry_map {
+        let mut bounds = symbols.tracepoint_entries();
+        bounds.resize(ENTRY_BOUNDS as usize, u64::MAX);
+        let bytes: Vec<u8> = bounds.iter().flat_map(|b| b.to_ne_bytes()).collect();
+        session.loaded.maps[index as usize].update(&0u32.to_ne_bytes(), &bytes, Update::Any)?;
+    }
     if names_processes(&compiled.program) {
         symbols.watch();
         symbols.turn();

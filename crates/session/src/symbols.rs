@@ -19,10 +19,19 @@ impl<'a> SystemSymbols<'a> {
     }
 }
 
+impl SystemSymbols<'_> {
+    fn table(&self) -> &Table {
+        self.kernel.get_or_init(|| Table::load().unwrap_or_default())
+    }
+}
+
 impl Symbols for SystemSymbols<'_> {
+    fn tracepoint_entries(&self) -> Vec<u64> {
+        self.table().tracepoint_entries()
+    }
+
     fn kernel(&self, addr: u64) -> Named {
-        let table = self.kernel.get_or_init(|| Table::load().unwrap_or_default());
-        let Some(found) = table.find(addr) else { return Named::default() };
+        let Some(found) = self.table().find(addr) else { return Named::default() };
         Named {
             module: if found.module.is_empty() { "vmlinux" } else { found.module }.to_owned(),
             symbol: found.name.to_owned(),

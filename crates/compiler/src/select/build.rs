@@ -40,6 +40,8 @@ pub enum Key {
     ThreadMaybe,
     /// The current thread's storage, not null.
     ThreadSome,
+    /// How many of the kernel stack's first frames are the way into this program.
+    Entry,
     /// The firing's `vtimestamp`.
     Vtime,
     /// The walk to the caller's address; whether in user space.

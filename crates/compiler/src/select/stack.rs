@@ -7,13 +7,12 @@ use super::text::Mem;
 use crate::vcode::{Base, Rhs, V};
 use probity_bpf::helpers::Helper;
 use probity_bpf::insn::{AluOp, Cond, Size, Width};
-use probity_ir::{Builtin, Ctx, ExprId, Fault, Phase, Stack, stack};
+use probity_ir::{Builtin, Ctx, ENTRY_BOUNDS, ExprId, Fault, Phase, Stack, stack};
 
 /// `BPF_F_USER_STACK`.
 const USER_STACK: i64 = 1 << 8;
-/// Frames above a raw tracepoint's program that are the kernel's way into it: the program itself, `bpf_trace_run` and
-/// `__bpf_trace`.
-const RAW_SKIP: i64 = 3;
+/// Frames that a stack from a raw tracepoint's program always begins with: the program itself and `bpf_trace_run`.
+const RAW_SKIP: i32 = 2;
 
 impl Select<'_> {
     /// Whether a stack can be walked at all: the consumer's own probes have none that means anything.
@@ -22,12 +21,56 @@ impl Select<'_> {
     }
 
     /// The helper's flags.
-    fn stack_flags(&self, user: bool) -> i64 {
+    fn stack_flags(&mut self, user: bool) -> Rhs {
         match (user, self.unit.prog.ctx) {
-            (true, _) => USER_STACK,
-            (false, Ctx::Args) => RAW_SKIP,
-            (false, _) => 0,
+            (true, _) => Rhs::Imm(USER_STACK as i32),
+            (false, Ctx::Args) => Rhs::Reg(self.entry_frames()),
+            (false, _) => Rhs::Imm(0),
         }
+    }
+
+    /// How many frames lie between a raw tracepoint and its program. After [`RAW_SKIP`] come, or do not: the tracepoint's own function
+    /// that calls BPF (unless it has left its frame to that), and the one that calls several programs in turn.
+    fn entry_frames(&mut self) -> V {
+        if let Some(v) = self.b.find(&Key::Entry, Cost::Dear) {
+            return v;
+        }
+        let slot = self.b.piece(16);
+        self.b.store(Size::DW, Base::Frame(slot), 0, Rhs::Imm(0));
+        self.b.store(Size::DW, Base::Frame(slot), 8, Rhs::Imm(0));
+        self.get_stack(Base::Frame(slot), 0, 16, Rhs::Imm(RAW_SKIP));
+        let (first, second) =
+            (self.b.load(Size::DW, Base::Frame(slot), 0), self.b.load(Size::DW, Base::Frame(slot), 8));
+        self.b.free(slot);
+        let first = self.is_entry(first);
+        let second = self.is_entry(second);
+        let both = self.b.alu(AluOp::And, second, Rhs::Reg(first));
+        let sum = self.b.alu(AluOp::Add, first, Rhs::Reg(both));
+        let frames = self.b.alu(AluOp::Add, sum, Rhs::Imm(RAW_SKIP));
+        self.b.keep(Key::Entry, frames);
+        frames
+    }
+
+    /// 1 if an address is in one of the functions of the entry map, else 0: the number of bounds that are not above it is odd. Without
+    /// branches, so that the verifier has one path to follow.
+    fn is_entry(&mut self, addr: V) -> V {
+        let map = self.plan.entry_map();
+        let mut at = self.b.imm(0);
+        let mut step = ENTRY_BOUNDS / 2;
+        while step > 0 {
+            let base = self.b.map_value(map, (step - 1) * 8);
+            let off = self.b.alu(AluOp::Lsh, at, Rhs::Imm(3));
+            let place = self.b.add_ptr(base, Rhs::Reg(off));
+            let bound = self.b.load(Size::DW, Base::Reg(place), 0);
+            // Kernel addresses are in one half of all, so the difference's sign tells which is larger.
+            let distance = self.b.alu(AluOp::Sub, addr, Rhs::Reg(bound));
+            let above = self.b.alu(AluOp::Rsh, distance, Rhs::Imm(63));
+            let not_above = self.b.alu(AluOp::Xor, above, Rhs::Imm(1));
+            let by = self.b.alu(AluOp::Lsh, not_above, Rhs::Imm(step.trailing_zeros() as i32));
+            at = self.b.alu(AluOp::Add, at, Rhs::Reg(by));
+            step /= 2;
+        }
+        self.b.alu(AluOp::And, at, Rhs::Imm(1))
     }
 
     /// Walks a stack to memory of at least its size.
@@ -90,7 +133,9 @@ impl Select<'_> {
         self.b.start(missing);
         let two = self.b.imm(16);
         let all = if room > 16 {
-            let others = self.get_stack(to.base, at + 16, room - 16, flags | 1);
+            // At an entry of user code only, where the flags are constant.
+            let flags = Rhs::Imm((USER_STACK | 1) as i32);
+            let others = self.get_stack(to.base, at + 16, room - 16, flags);
             self.b.alu(AluOp::Add, others, Rhs::Imm(16))
         } else {
             two
@@ -103,9 +148,13 @@ impl Select<'_> {
     }
 
     /// Calls the helper; 0 where it finds no stack. It zeroes what it does not fill.
-    fn get_stack(&mut self, base: Base, off: i32, room: u32, flags: i64) -> V {
+    fn get_stack(&mut self, base: Base, off: i32, room: u32, flags: Rhs) -> V {
         let at = self.b.addr(base, off);
-        let (ctx, room, flags) = (self.ctx, self.b.imm(room.into()), self.b.imm(flags));
+        let (ctx, room) = (self.ctx, self.b.imm(room.into()));
+        let flags = match flags {
+            Rhs::Imm(n) => self.b.imm(n.into()),
+            Rhs::Reg(v) => v,
+        };
         let got = self.b.call(Helper::GetStack, &[ctx, at, room, flags]);
         let (name, zero) = (self.b.name(), self.b.imm(0));
         self.b.set(name, got);

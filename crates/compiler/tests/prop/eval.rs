@@ -729,7 +729,7 @@ impl Run<'_> {
     /// The firing's stack: the consumer's own probes have none, and the way into a raw tracepoint's program is no part of it.
     fn walk(&self, user: bool) -> Vec<u64> {
         let unit = &self.program.units[self.firing.unit.0 as usize];
-        let skip = if !user && unit.prog.ctx == Ctx::Args { 3 } else { 0 };
+        let skip = if !user && unit.prog.ctx == Ctx::Args { 2 } else { 0 };
         let all = if user { &self.env().user_stack } else { &self.env().kernel_stack };
         if unit.phase == Phase::Run { all.iter().copied().skip(skip).collect() } else { Vec::new() }
     }

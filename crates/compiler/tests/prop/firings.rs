@@ -48,7 +48,7 @@ pub fn firings(program: &Program, seed: u64, ncpu: u32, count: usize) -> Vec<Fir
                 comm: task.comm,
                 ktime_ns: time,
                 current_task: task.addr,
-                kernel_stack: stack(&mut rng),
+                kernel_stack: stack(&mut rng).into_iter().map(|ip| ip | 1 << 63).collect(),
                 // Addresses that a user program can have; others are a fault, which the generator does not expect here.
                 user_stack: stack(&mut rng).into_iter().map(|ip| (ip >> 18).max(0x1000)).collect(),
                 ..Env::default()
