@@ -9,6 +9,7 @@ use probity_ir::{
     Agg, AggLayout, DataRings, Drop, ENTRY_BOUNDS, HEADER, Layout, MAX_SPECULATIONS, Program, RINGS_BY_COMPARISON,
     RecordLayout, RingKind, SLOT_STRIDE, SLOTS, SPEC_SLOT, STARTING, Scope, Stmt, Val, VarPlace,
 };
+use std::collections::HashMap;
 
 /// Offset of the state word in the state map's value.
 pub const STATE_WORD: u32 = 0;
@@ -22,6 +23,9 @@ const CONTROL_RING: u32 = 256 << 10;
 const FAULT_RING: u32 = 1 << 18;
 /// Most bytes of a map's value that addresses can be computed in: the verifier's BPF_MAX_VAR_OFF.
 const MAX_VALUE: u64 = 1 << 29;
+/// With more aggregations and arrays than this, aggregations whose keys and values have the same sizes share a map, because a
+/// program can use 64 maps.
+const SEPARATE: usize = 40;
 
 /// A key's members.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -205,9 +209,22 @@ pub fn plan(program: &Program, options: &CodegenOptions) -> Result<Plan, Codegen
     }
 
     let mut zeros = 64;
+    // Beside aggregations and arrays there are rings, counters and the like.
+    let share = program.aggs.len() + program.arrays.len() > SEPARATE;
+    // By sizes of key and value: the map, and how many aggregations it has.
+    let mut shared: HashMap<(u32, u32), (u32, u32)> = HashMap::new();
     for agg in &program.aggs {
         zeros = zeros.max(agg.func.words() * 8);
-        layout.aggs.push(plan_agg(agg, ncpu, rows, options, &mut add)?);
+        let place = plan_agg(agg, ncpu, rows, options, &mut |spec| {
+            let sizes = (spec.key_size, spec.value_size);
+            if !share || agg.key.is_empty() {
+                return (add(spec), 0);
+            }
+            let (map, count) = shared.entry(sizes).or_insert_with(|| (add(spec), 0));
+            *count += 1;
+            (*map, *count - 1)
+        })?;
+        layout.aggs.push(place);
     }
 
     let mut arrays = Vec::new();
@@ -255,6 +272,10 @@ pub fn plan(program: &Program, options: &CodegenOptions) -> Result<Plan, Codegen
     zeros = program.aggs.iter().flat_map(|a| &a.key).map(|&(v, _)| padded(v)).fold(zeros, u32::max);
     zeros = program.arrays.iter().map(|a| fields(&a.key)).fold(zeros, u32::max);
 
+    for &(map, count) in shared.values() {
+        let entries = &mut maps[map as usize].max_entries;
+        *entries = entries.saturating_mul(count);
+    }
     Ok(Plan {
         layout,
         maps,
@@ -279,7 +300,7 @@ fn plan_agg(
     ncpu: u32,
     rows: u32,
     options: &CodegenOptions,
-    add: &mut impl FnMut(MapSpec) -> u32,
+    add: &mut dyn FnMut(MapSpec) -> (u32, u32),
 ) -> Result<AggLayout, CodegenError> {
     let words = agg.func.words();
     let name = if agg.name.is_empty() { "agg" } else { &agg.name };
@@ -294,13 +315,14 @@ fn plan_agg(
         let mut spec = MapSpec::new(name, MapKind::Array, 4, size as u32, 1);
         // The consumer zeroes the parts of an ended epoch in place.
         spec.flags |= map_flags::MMAPABLE;
-        let map = add(spec);
-        return Ok(AggLayout { map, key_size: 4, fields: Vec::new(), words, stride });
+        let (map, tag) = add(spec);
+        return Ok(AggLayout { map, key_size: 4, fields: Vec::new(), words, tag, stride });
     }
     let key = key_plan(8, agg.key.iter().map(|&(val, _)| val));
     let mut spec = MapSpec::new(name, MapKind::Hash, key.size, words * 8, options.agg_entries.max(1));
     spec.flags |= map_flags::NO_PREALLOC;
-    Ok(AggLayout { map: add(spec), key_size: key.size, fields: key.fields, words, stride: 0 })
+    let (map, tag) = add(spec);
+    Ok(AggLayout { map, key_size: key.size, fields: key.fields, words, tag, stride: 0 })
 }
 
 impl Plan {

@@ -45,7 +45,8 @@
 //!
 //! # Aggregations
 //!
-//! A keyed aggregation is a hash map. Its key begins with u32 CPU and u32 (epoch & 1, or 0 when not resettable), then the members at their offsets,
+//! A keyed aggregation is a hash map. Its key begins with u32 CPU and u32 (epoch & 1, or 0 when not resettable; plus twice its [`AggLayout::tag`],
+//! which tells aggregations apart that share a map because a program can use only so many), then the members at their offsets,
 //! integers as 8 bytes, strings and bytes zero-padded to a multiple of 8. One without members is an array map with ONE entry,
 //! whose value is a table of parts, [`AggLayout::stride`] bytes apart: part `(epoch & 1)·ncpu + CPU` when resettable (2·ncpu parts),
 //! else part `CPU` (the value may be longer than the parts need). Values (and the parts) are u64 words, all starting at
@@ -173,6 +174,8 @@ pub struct AggLayout {
     pub fields: Vec<(u32, Val)>,
     /// Number of u64 words in the value (of each part, without members).
     pub words: u32,
+    /// Its number among the aggregations that share its map; 0 where it has a map of its own.
+    pub tag: u32,
     /// Without members: distance in bytes between two parts of the value. 0 with members.
     pub stride: u32,
 }

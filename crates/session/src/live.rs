@@ -635,7 +635,7 @@ impl Bound<'_> {
             }
         } else {
             map.for_each(|key, value| {
-                if mine(parity_of(key)) {
+                if tag_of(key) == layout.tag && mine(parity_of(key)) {
                     feed(key, value);
                 }
             })?;
@@ -681,7 +681,12 @@ impl Bound<'_> {
             return Ok(());
         }
         let mut keys = Vec::new();
-        map.for_each(|key, _| keys.push(key.to_vec()))?;
+        let tag = self.cx.layout.aggs[agg.0 as usize].tag;
+        map.for_each(|key, _| {
+            if tag_of(key) == tag {
+                keys.push(key.to_vec());
+            }
+        })?;
         keys.iter().try_for_each(|key| map.delete(key).map(drop))
     }
 
@@ -723,9 +728,10 @@ impl Bound<'_> {
             }
             return Ok(());
         }
+        let tag = self.cx.layout.aggs[agg.0 as usize].tag;
         let mut keys = Vec::new();
         map.for_each(|key, _| {
-            if mine(parity_of(key)) {
+            if tag_of(key) == tag && mine(parity_of(key)) {
                 keys.push(key.to_vec());
             }
         })?;
@@ -735,5 +741,14 @@ impl Bound<'_> {
 
 /// The epoch's parity in a key of a keyed aggregation.
 fn parity_of(key: &[u8]) -> u32 {
+    second(key) & 1
+}
+
+/// Which of the aggregations that share a map it belongs to.
+fn tag_of(key: &[u8]) -> u32 {
+    second(key) >> 1
+}
+
+fn second(key: &[u8]) -> u32 {
     key.get(4..8).and_then(|k| k.try_into().ok()).map_or(0, u32::from_ne_bytes)
 }

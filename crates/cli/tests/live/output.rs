@@ -146,3 +146,24 @@ int main(void) { int n[] = {0, 1, 30, 31, 32, 33, 100};
     assert!(json.contains(&format!(r#"{{"text":"{}","truncated":true}}"#, x(31))), "{json}");
     assert!(json.contains(&format!(r#""value":"{}""#, x(30))), "{json}");
 }
+
+/// A program can use 64 maps; more aggregations than that share some, and each keeps to its own keys.
+#[test]
+fn many_aggregations_keep_their_own_keys() {
+    if !permitted() {
+        return;
+    }
+    let mut d = String::from("BEGIN { ");
+    for n in 0..70 {
+        d += &format!("@a{n}[1] = sum({n}); @a{n}[{n}] = sum(1000); ");
+    }
+    d += "clear(@a7); trunc(@a8); exit(0); } END { trunc(@a9); ";
+    for n in [6, 7, 8, 9, 10, 69] {
+        d += &format!("printf(\"{n}:\"); printa(\" %d=%@d\", @a{n}); printf(\"\\n\"); ");
+        d += &format!("clear(@a{n}); ");
+    }
+    d += "}";
+    let text = answer(&["-q", "-x", "aggsortkey", "-n", &d]);
+    let want = "6: 1=6 6=1000\n7: 1=0 7=0\n8:\n9:\n10: 1=10 10=1000\n69: 1=69 69=1000\n";
+    assert!(text.starts_with(want), "{text}");
+}

@@ -39,6 +39,7 @@ impl Select<'_> {
 
     fn agg_key(&mut self, agg: AggId, members: &[ExprId]) -> super::key::BuiltKey {
         let layout = &self.plan.layout.aggs[agg.0 as usize];
+        let tag = layout.tag;
         let key = KeyPlan { size: layout.key_size, fields: layout.fields.clone() };
         let room = self.key_room(key.size);
         self.put_members(room, &key.fields, members);
@@ -49,6 +50,13 @@ impl Select<'_> {
             self.b.alu(AluOp::Or, high, Rhs::Reg(cpu))
         } else {
             cpu
+        };
+        let first = match tag {
+            0 => first,
+            tag => {
+                let tag = self.b.rhs(i64::from(tag) << 33);
+                self.b.alu(AluOp::Or, first, tag)
+            }
         };
         self.b.store(Size::DW, room.base, room.off, Rhs::Reg(first));
         room

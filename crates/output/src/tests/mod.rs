@@ -164,7 +164,14 @@ impl World {
             };
         }
         let key_size = if key.is_empty() { 4 } else { size };
-        self.layout.aggs.push(AggLayout { map: 0, key_size, fields, words: func.words(), stride: 32 * func.words() });
+        self.layout.aggs.push(AggLayout {
+            map: 0,
+            key_size,
+            fields,
+            words: func.words(),
+            tag: 0,
+            stride: 32 * func.words(),
+        });
         self.program.aggs.push(Agg {
             name: format!("a{}", id.0),
             func,
