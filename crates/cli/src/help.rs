@@ -92,6 +92,7 @@ How
                 "  --format json       one JSON object a line: records, aggregations, drops, errors
   --check             the same as -e
 
+'probity fmt' lays scripts out; 'probity fmt --help' tells how.
 'probity dtrace …', or a link named dtrace, is a drop-in for DTrace: same output, messages and exit status.",
             Face::Dtrace => "",
         }

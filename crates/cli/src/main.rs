@@ -4,6 +4,7 @@
 mod args;
 mod consumer;
 mod cpp;
+mod fmt;
 mod help;
 mod list;
 mod output;
@@ -15,6 +16,13 @@ use args::Face;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect();
+    if let [zero, first, rest @ ..] = &words[..]
+        && first == "fmt"
+        && !zero.ends_with("dtrace")
+    {
+        return ExitCode::from(fmt::run(rest));
+    }
     let args = match args::parse(std::env::args_os()) {
         Ok(args) => args,
         Err(message) => {

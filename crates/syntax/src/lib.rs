@@ -8,6 +8,7 @@ pub mod ast;
 pub mod attributes;
 pub mod diag;
 pub mod dump;
+pub mod fmt;
 pub mod fuzz;
 mod lex;
 pub mod macros;

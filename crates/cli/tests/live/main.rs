@@ -7,6 +7,7 @@ mod exact;
 mod faces;
 mod field;
 mod field_output;
+mod front;
 mod language;
 mod machine;
 mod mistakes;

@@ -92,6 +92,17 @@ pub fn parse_clause_flag(
     source: SourceId,
     options: &ParseOptions<'_>,
 ) -> (Program, Vec<Diagnostic>) {
+    let (program, _, diags) = parse_all(kind, text, source, options);
+    (program, diags)
+}
+
+/// As [`parse_clause_flag`], with the control lines, in order.
+pub(crate) fn parse_all(
+    kind: SpecKind,
+    text: &str,
+    source: SourceId,
+    options: &ParseOptions<'_>,
+) -> (Program, Vec<Span>, Vec<Diagnostic>) {
     let mut parser = Parser {
         lx: Lexer::new(text, source, options),
         kind,
@@ -115,7 +126,7 @@ pub fn parse_clause_flag(
     let program = Program { items, args_used: lx.args_used.into_iter().collect(), comments: lx.comments };
     let mut diags = lx.diags;
     diags.sort_by_key(|d| d.span.map(|s| s.lo));
-    (program, diags)
+    (program, lx.controls, diags)
 }
 
 /// An error has been reported; the construct cannot be read.
