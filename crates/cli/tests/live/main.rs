@@ -15,5 +15,6 @@ mod nothing_left;
 mod output;
 mod probes;
 mod stacks;
+mod subroutines;
 mod tools;
 mod user_types;

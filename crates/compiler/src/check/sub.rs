@@ -94,6 +94,7 @@ pub(super) static SUBS: &[Row] = &[
     sub("strstr", 2, &[Arg::Str, Arg::Str], Sub::Strstr, ""),
     sub("substr", 2, &[Arg::Str, Arg::Int("int64_t"), Arg::Int("int64_t")], Sub::Substr, ""),
     own("strtok", 2, &[Arg::StrOrNull, Arg::Str], Own::Strtok),
+    sub("json", 2, &[Arg::Str, Arg::Str], Sub::Json, ""),
     sub("basename", 1, &[Arg::Str], Sub::Basename, ""),
     sub("dirname", 1, &[Arg::Str], Sub::Dirname, ""),
     sub("cleanpath", 1, &[Arg::Str], Sub::Cleanpath, ""),

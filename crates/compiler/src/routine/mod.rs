@@ -48,9 +48,10 @@ fn main_of(sub: Sub) -> Option<fn(&mut code::Code<'_>)> {
         Sub::Ip6 => address::ip6,
         Sub::Words => words::words,
         Sub::Mac => address::mac,
+        Sub::Json => json::routine,
         Sub::Progeny => kernel::progeny,
         Sub::Path => kernel::path,
-        Sub::Swap2 | Sub::Swap4 | Sub::Swap8 | Sub::Random | Sub::Illegal | Sub::Json => return None,
+        Sub::Swap2 | Sub::Swap4 | Sub::Swap8 | Sub::Random | Sub::Illegal => return None,
     })
 }
 

@@ -174,3 +174,52 @@ fn addresses() {
         (vec![all], vec![r.below(2) as i64])
     });
 }
+
+#[test]
+fn json() {
+    fn value(r: &mut Rng, depth: u32, out: &mut Vec<u8>) {
+        let space = |r: &mut Rng| [&b""[..], b" ", b"\n"][r.below(3) as usize];
+        match r.below(if depth == 0 { 4 } else { 7 }) {
+            0 => out.extend(b"12"),
+            1 => out.extend(b"null"),
+            2 => out.extend(b"\"a,]\\\"}x\""),
+            3 => out.extend(b"\"\""),
+            4 | 5 => {
+                out.push(b'{');
+                for i in 0..r.below(4) {
+                    if i > 0 {
+                        out.push(b',');
+                    }
+                    out.extend(
+                        [space(r), b"\"", &b"ab"[..1 + r.below(2) as usize], b"\"", space(r), b":", space(r)].concat(),
+                    );
+                    value(r, depth - 1, out);
+                    out.extend(space(r));
+                }
+                out.push(b'}');
+            }
+            _ => {
+                out.push(b'[');
+                for i in 0..r.below(4) {
+                    if i > 0 {
+                        out.push(b',');
+                    }
+                    out.extend(space(r));
+                    value(r, depth - 1, out);
+                    out.extend(space(r));
+                }
+                out.push(b']');
+            }
+        }
+    }
+    let path = |r: &mut Rng| {
+        (0..r.below(4)).flat_map(|_| [&b"a"[..], b".ab", b"[0]", b"[1]", b".a"][r.below(5) as usize]).copied().collect()
+    };
+    compare(Sub::Json, |r| {
+        let mut text = Vec::new();
+        value(r, 3, &mut text);
+        text.truncate(127);
+        (vec![text, path(r)], vec![])
+    });
+    compare(Sub::Json, |r| (vec![r.string(b"{}[]\",:a1 \\", 20), path(r)], vec![]));
+}
