@@ -339,9 +339,12 @@ impl Peephole {
                 Item::Sub(routine) => asm.call_sub(routines[*routine as usize]),
             }
         }
-        for (routine, label) in self.routines.iter().zip(routines) {
-            asm.bind(label);
-            routine.write(&mut asm);
+        // What calls a routine may have been found unreachable.
+        for (n, (routine, label)) in self.routines.iter().zip(routines).enumerate() {
+            if self.items.contains(&Item::Sub(n as u32)) {
+                asm.bind(label);
+                routine.write(&mut asm);
+            }
         }
         asm.finish()
     }

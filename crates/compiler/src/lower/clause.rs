@@ -539,7 +539,11 @@ impl ClauseLower<'_> {
     fn depends(&self, e: ExprId, changes: Changes) -> bool {
         let e = &self.exprs[e.0 as usize];
         let here = match e {
-            Expr::Var(v) => changes == Changes::Var(*v) || changes == Changes::All,
+            // What was held already has no name and no address: no store reaches it.
+            Expr::Var(v) => {
+                let held = self.program.vars[v.0 as usize].name.is_empty();
+                changes == Changes::Var(*v) || changes == Changes::All && !held
+            }
             Expr::Elem(a, _) => changes == Changes::Array(*a) || changes == Changes::All,
             // A variable can be read by its address too.
             Expr::Load { .. } | Expr::ReadStr { .. } | Expr::ReadBytes { .. } => true,
