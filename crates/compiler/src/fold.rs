@@ -102,7 +102,11 @@ pub fn loc_may_fault(loc: &Location) -> bool {
 pub fn operands(e: &Expr) -> Vec<ExprId> {
     match e {
         Expr::Elem(_, key) | Expr::Sub { args: key, .. } => key.clone(),
-        Expr::Un(_, a) | Expr::Ext { of: a, .. } | Expr::Load { addr: a, .. } | Expr::StrLen(a) => vec![*a],
+        Expr::Un(_, a)
+        | Expr::Ext { of: a, .. }
+        | Expr::Load { addr: a, .. }
+        | Expr::StrLen(a)
+        | Expr::ScratchAddr(a) => vec![*a],
         Expr::Bin(_, a, b) | Expr::And(a, b) | Expr::Or(a, b) | Expr::StrCmp(_, a, b) | Expr::StrJoin { a, b, .. } => {
             vec![*a, *b]
         }
@@ -610,6 +614,7 @@ impl Folder<'_> {
                     None => Expr::StrLen(a),
                 }
             }
+            Expr::ScratchAddr(a) => Expr::ScratchAddr(self.expr(*a)),
             Expr::StrJoin { a, b, cap } => {
                 let (a, b, room) = (self.expr(*a), self.expr(*b), cap.saturating_sub(1) as usize);
                 match (self.string(a), self.string(b)) {

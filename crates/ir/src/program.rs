@@ -343,6 +343,8 @@ pub enum Expr {
     StrCmp(StrOp, ExprId, ExprId),
     /// The length of a string without its NUL.
     StrLen(ExprId),
+    /// The kernel address of an offset in scratch memory, to show; the memory is another's after the firing.
+    ScratchAddr(ExprId),
 
     // Strings and bytes.
     /// A string constant.

@@ -47,6 +47,8 @@ struct Printer<'a> {
     types: &'a TypeTable,
     bytes: &'a [u8],
     look: Look,
+    /// Depths of structs whose end is not written yet, the innermost last.
+    ended: Vec<usize>,
     out: &'a mut Vec<u8>,
 }
 
@@ -60,19 +62,31 @@ pub fn text(types: &TypeTable, ty: TypeId, bytes: &[u8], addr: Option<u64>, look
         let _ = writeln!(out, "0x{addr:x} = *");
         out.resize(out.len() + look.indent, b' ');
     }
-    let mut printer = Printer { types, bytes, look, out };
+    let mut printer = Printer { types, bytes, look, ended: Vec::new(), out };
     let _ = printer.value("", ty, 0, 0);
+    printer.end_structs();
 }
 
 impl Printer<'_> {
     /// A line; the outermost value begins where the cursor is.
     fn line(&mut self, depth: usize, text: &[u8], end: &str) {
+        // DTrace ends a struct when it comes to what follows, so that the mark of a cut stands before.
+        if text != b"..." || !self.look.dropin {
+            self.end_structs();
+        }
         if depth > 0 || text.starts_with(b"}") || text.starts_with(b"]") {
             self.out.resize(self.out.len() + self.look.indent + depth, b' ');
         }
         self.out.extend_from_slice(text);
         self.out.extend_from_slice(end.as_bytes());
         self.out.push(b'\n');
+    }
+
+    fn end_structs(&mut self) {
+        for depth in std::mem::take(&mut self.ended).into_iter() {
+            let end = self.comma(depth, true);
+            self.line(depth, b"}", end);
+        }
     }
 
     /// What ends a value: DTrace has a comma after the outermost one too, unless it is a struct.
@@ -101,7 +115,7 @@ impl Printer<'_> {
                 head.extend(b" {");
                 self.line(depth, &head, "");
                 let done = self.members(members, at, depth + 1);
-                self.line(depth, b"}", self.comma(depth, true));
+                self.ended.push(depth);
                 done
             }
             TypeKind::Array { of, len } => {

@@ -164,7 +164,7 @@ impl Checker<'_> {
             _ => {}
         }
         let value = self.expr(e)?;
-        self.leaves(&value)?;
+        let value = self.shown(value);
         match self.class_complete(value.ty) {
             Class::Void => self.err(tags::D_TRACE_VOID, e.span, "trace() needs a value: this expression has none"),
             Class::Int(..) | Class::Pointer(..) | Class::String | Class::Float => Ok(TAction::Trace(value)),
@@ -313,7 +313,6 @@ impl Checker<'_> {
         let wanted = takes(conv);
         let ty = value.ty;
         let value_span = value.span;
-        self.leaves(&value)?;
         let fitted = match wanted {
             // The name of a user address depends on the process.
             Takes::Integer if conv.letter == 'A' && !matches!(value.kind, TKind::Symbol(..)) => {
@@ -322,7 +321,7 @@ impl Checker<'_> {
                     TExpr { kind: TKind::Symbol(Symbol::UserAddress, Box::new(e)), ty, span }
                 })
             }
-            Takes::Integer => self.scalar(value),
+            Takes::Integer => self.scalar(value).map(|value| self.shown(value)),
             Takes::String => match self.class(ty) {
                 Class::String => Some(value),
                 Class::Array(..) => self.as_string(value)?,

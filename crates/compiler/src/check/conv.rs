@@ -140,6 +140,17 @@ impl Checker<'_> {
         TExpr { kind, ty: self.basic.string, span }
     }
 
+    /// What is shown of a value: of a pointer into scratch memory the address.
+    pub(super) fn shown(&mut self, e: TExpr) -> TExpr {
+        match self.class(e.ty) {
+            Class::Pointer(to, Space::Scratch) => {
+                let (ty, span) = (self.types.pointer(to, Space::Kernel), e.span);
+                TExpr { kind: TKind::ScratchAddr(Box::new(e)), ty, span }
+            }
+            _ => e,
+        }
+    }
+
     /// Refuses offsets into scratch memory where a value leaves the clause: they mean nothing there.
     pub(super) fn leaves(&mut self, e: &TExpr) -> Res<()> {
         if matches!(self.class(e.ty), Class::Pointer(_, Space::Scratch)) {

@@ -448,6 +448,15 @@ impl<'a> Checker<'a> {
             return self.report(d.help("assign its elements, or keep it in a struct"));
         }
         let from = value.ty;
+        let mut value = value;
+        if let (TKind::Object(_, Space::Scratch, _), Class::Pointer(to, space), Class::Pointer(theirs, Space::Kernel)) =
+            (&target.kind, self.class(ty), self.class(from))
+            && space == Space::User
+            && self.pointees_mix(to, theirs)
+        {
+            // Memory that the program made itself may hold any address.
+            value = TExpr { ty, ..value };
+        }
         let Some(value) = self.assign_to(ty, value)? else { return self.incompatible(op_span, ty, "=", from) };
         Ok(TExpr { kind: TKind::Assign { target: Box::new(target), value: Box::new(value), add: None }, ty, span })
     }

@@ -111,6 +111,8 @@ pub enum TKind {
         /// The size of the array it is in, if known.
         len: Option<u32>,
     },
+    /// The kernel address of an offset in scratch memory, to show.
+    ScratchAddr(Box<TExpr>),
     /// `strlen(s)`
     StrLen(Box<TExpr>),
     /// `strjoin(a, b)`
@@ -356,7 +358,7 @@ impl TExpr {
             TKind::Var(_) | TKind::Old | TKind::Held(_) | TKind::Speculation => vec![],
             TKind::Xlated { source, .. } => vec![source],
             TKind::Hold(_, a, b) => vec![a, b],
-            TKind::FloatConvert(a) => vec![a],
+            TKind::FloatConvert(a) | TKind::ScratchAddr(a) => vec![a],
             TKind::Stack { .. } | TKind::Place(_) => vec![],
             TKind::Part { of, .. } | TKind::Symbol(_, of) => vec![of],
             TKind::Un(_, a) | TKind::Convert(a) | TKind::Truth(a) | TKind::StrLen(a) | TKind::Object(a, ..) => vec![a],
@@ -389,7 +391,7 @@ impl TExpr {
                         | TKind::Strtok(..)
                 )
                 || matches!(e.kind, TKind::Hold(..) | TKind::Speculation)
-                || matches!(e.kind, TKind::FloatConvert(_) | TKind::FloatCmp(..))
+                || matches!(e.kind, TKind::FloatConvert(_) | TKind::FloatCmp(..) | TKind::ScratchAddr(_))
         })
     }
 }

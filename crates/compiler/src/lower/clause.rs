@@ -570,7 +570,7 @@ impl ClauseLower<'_> {
 fn operands(e: &Expr) -> Vec<ExprId> {
     match e {
         Expr::Elem(_, key) | Expr::Sub { args: key, .. } => key.clone(),
-        Expr::Un(_, a) | Expr::Ext { of: a, .. } | Expr::StrLen(a) => vec![*a],
+        Expr::Un(_, a) | Expr::Ext { of: a, .. } | Expr::StrLen(a) | Expr::ScratchAddr(a) => vec![*a],
         Expr::Load { addr: a, .. } | Expr::ReadBytes { addr: a, .. } => vec![*a],
         Expr::Part { of: a, .. } | Expr::UserAddr(a) => vec![*a],
         Expr::Bin(_, a, b) | Expr::And(a, b) | Expr::Or(a, b) | Expr::StrCmp(_, a, b) => vec![*a, *b],

@@ -258,6 +258,14 @@ impl ClauseLower<'_> {
                 };
                 self.add(Expr::ReadStr { addr, space, cap, max })
             }
+            TKind::ScratchAddr(a) => {
+                let at = self.expr(a);
+                let at = self.hold(at, Val::Int);
+                let addr = self.add(Expr::ScratchAddr(at));
+                // NULL stays NULL.
+                let null = self.constant(0);
+                self.add(Expr::Cond(at, addr, null))
+            }
             TKind::StrLen(a) => {
                 let x = self.text_operand(a);
                 self.add(Expr::StrLen(x))

@@ -12,7 +12,11 @@ impl ClauseLower<'_> {
         let addr = self.expr(value);
         // It is read twice, and both must be the same.
         let addr = self.hold(addr, Val::Int);
-        let at = Operand { field: self.field(addr, Val::Int), show: Show::Pointer };
+        let shown = match space {
+            Space::Scratch => self.add(Expr::ScratchAddr(addr)),
+            _ => addr,
+        };
+        let at = Operand { field: self.field(shown, Val::Int), show: Show::Pointer };
         let bytes = self.add(Expr::ReadBytes { addr, space, len });
         let value = Operand { field: self.field(bytes, Val::Bytes { len }), show: Show::Bytes { ty: Some(ty) } };
         Action::Print { addr: Some(at), value, ty }

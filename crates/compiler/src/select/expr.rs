@@ -53,6 +53,14 @@ impl<'a> Select<'a> {
             }
             Expr::Load { addr, size, signed, space } => self.load(*addr, *size, *signed, *space),
             Expr::StrLen(a) => self.str_len(*a),
+            Expr::ScratchAddr(a) => {
+                let at = self.int(*a);
+                let scratch = self.scratch_ptr();
+                let ptr = self.b.ptr_copy(scratch, 0);
+                self.b.mark_pointer(ptr);
+                let base = self.b.scalar(ptr);
+                self.b.alu(AluOp::Add, base, Rhs::Reg(at))
+            }
             Expr::Sub { sub, args, .. } if !sub.is_text() => self.sub_int(*sub, args),
             Expr::AddrOf(place) => self.addr_of(place),
             Expr::Bounded { index, len } => self.bounded(*index, *len),

@@ -28,6 +28,7 @@ fn show(c: &ClauseCode, e: ExprId) -> String {
             format!("{space:?}.{}{}[{}]", if *signed { "i" } else { "u" }, size * 8, s(addr))
         }
         Expr::StrCmp(op, a, b) => format!("str{op:?}({},{})", s(a), s(b)),
+        Expr::ScratchAddr(a) => format!("scratch({})", s(a)),
         Expr::StrLen(a) => format!("len({})", s(a)),
         Expr::Str(b) => format!("{:?}", String::from_utf8_lossy(b)),
         Expr::Comm => "comm".into(),

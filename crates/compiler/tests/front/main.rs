@@ -78,7 +78,7 @@ fn check_block(p: &Program, stmts: &[Stmt]) {
 fn operands(e: &Expr) -> Vec<ExprId> {
     match e {
         Expr::Elem(_, key) | Expr::Sub { args: key, .. } => key.clone(),
-        Expr::Un(_, a) | Expr::Ext { of: a, .. } | Expr::StrLen(a) => vec![*a],
+        Expr::Un(_, a) | Expr::Ext { of: a, .. } | Expr::StrLen(a) | Expr::ScratchAddr(a) => vec![*a],
         Expr::Load { addr: a, .. } | Expr::ReadBytes { addr: a, .. } | Expr::ReadStr { addr: a, .. } => vec![*a],
         Expr::Bin(_, a, b) | Expr::And(a, b) | Expr::Or(a, b) | Expr::StrCmp(_, a, b) => vec![*a, *b],
         Expr::Cond(c, a, b) => vec![*c, *a, *b],

@@ -734,7 +734,7 @@ impl Gen {
         };
         let children: Vec<ExprId> = match e {
             Expr::Elem(_, key) | Expr::Sub { args: key, .. } => key.clone(),
-            Expr::Un(_, a) | Expr::Ext { of: a, .. } | Expr::StrLen(a) => vec![*a],
+            Expr::Un(_, a) | Expr::Ext { of: a, .. } | Expr::StrLen(a) | Expr::ScratchAddr(a) => vec![*a],
             Expr::Load { addr, .. } | Expr::ReadBytes { addr, .. } => vec![*addr],
             Expr::ReadStr { addr, max, .. } => max.iter().copied().chain([*addr]).collect(),
             Expr::Bin(_, a, b) | Expr::And(a, b) | Expr::Or(a, b) | Expr::StrCmp(_, a, b) => vec![*a, *b],

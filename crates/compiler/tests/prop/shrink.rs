@@ -106,7 +106,7 @@ fn apply(program: &Program, cut: Cut) -> Program {
             let exprs = &program.units[u].clauses[c].exprs;
             let place = &mut out.units[u].clauses[c].exprs[n];
             let operands = match &exprs[n] {
-                Expr::Un(_, a) | Expr::Ext { of: a, .. } | Expr::StrLen(a) => vec![*a],
+                Expr::Un(_, a) | Expr::Ext { of: a, .. } | Expr::StrLen(a) | Expr::ScratchAddr(a) => vec![*a],
                 Expr::Bin(_, a, b) | Expr::And(a, b) | Expr::Or(a, b) | Expr::StrCmp(_, a, b) => vec![*a, *b],
                 Expr::Cond(a, b, c) => vec![*a, *b, *c],
                 Expr::StrJoin { a, b, .. } => vec![*a, *b],
@@ -199,7 +199,7 @@ impl Keep {
                 *of = self.expr(*of);
                 *index = self.expr(*index);
             }
-            Expr::Un(_, a) | Expr::Ext { of: a, .. } | Expr::StrLen(a) => *a = self.expr(*a),
+            Expr::Un(_, a) | Expr::Ext { of: a, .. } | Expr::StrLen(a) | Expr::ScratchAddr(a) => *a = self.expr(*a),
             Expr::Load { addr, .. } | Expr::ReadBytes { addr, .. } => *addr = self.expr(*addr),
             Expr::ReadStr { addr, max, .. } => {
                 *addr = self.expr(*addr);

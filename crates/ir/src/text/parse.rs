@@ -449,6 +449,7 @@ fn expr(items: &mut Items<'_>) -> Result<Expr> {
         },
         "strcmp" => Expr::StrCmp(items.word(STR_OPS)?, expr_id(items)?, expr_id(items)?),
         "strlen" => Expr::StrLen(expr_id(items)?),
+        "scratch-addr" => Expr::ScratchAddr(expr_id(items)?),
         "str" => Expr::Str(items.bytes()?),
         "comm" => Expr::Comm,
         "probe-text" => Expr::ProbeText(items.word(PARTS)?),

@@ -371,6 +371,7 @@ fn expr(i: usize, expr: &Expr, program: &Program) -> Node {
         }
         Expr::StrCmp(op, a, b) => vec!["strcmp".into(), str_op(*op).into(), (*a).into(), (*b).into()],
         Expr::StrLen(a) => vec!["strlen".into(), (*a).into()],
+        Expr::ScratchAddr(a) => vec!["scratch-addr".into(), (*a).into()],
         Expr::Str(bytes) => vec!["str".into(), Node::text(bytes)],
         Expr::Comm => vec!["comm".into()],
         Expr::ProbeText(part) => vec!["probe-text".into(), self::part(*part).into()],

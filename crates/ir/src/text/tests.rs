@@ -128,6 +128,7 @@ impl Rng {
             11 => Expr::Cond(a, b, c),
             12 => Expr::Load { addr: a, size, signed, space },
             13 => Expr::StrCmp(self.pick(&super::print::STR_OPS.iter().map(|b| b.1).collect::<Vec<_>>()), a, b),
+            14 if self.flip() => Expr::ScratchAddr(a),
             14 => Expr::StrLen(a),
             15 => Expr::Str(self.bytes()),
             16 => Expr::Comm,

@@ -1,1 +1,0 @@
-syscall::read:entry { trace(copyin(arg1, 4)); }
