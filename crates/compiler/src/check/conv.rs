@@ -293,6 +293,8 @@ impl Checker<'_> {
             Class::Int(..) => match self.class(e.ty) {
                 Class::Int(..) => Some(self.convert(e, ty)),
                 Class::Float => Some(self.convert_float(e, ty, span)?),
+                // Old programs forget addresses that they keep as integers by assigning NULL.
+                Class::Pointer(..) if e.kind == TKind::Int(0) => Some(TExpr::int(0, ty, span)),
                 _ => None,
             },
             Class::String => match e.kind {
