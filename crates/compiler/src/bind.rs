@@ -227,7 +227,10 @@ fn probes_of(spec: &ProbeSpec, zdefs: bool, env: &dyn Env, hits: &mut Vec<Probe>
                 // Under -Z a process or file that is not there may come later, but nobody waits for it yet.
                 if !zdefs {
                     let what = format!("probe description {desc} cannot be matched");
-                    let d = env_error(&error, tags::D_PDESC_ZERO, Some(spec.span), &what);
+                    let mut d = env_error(&error, tags::D_PDESC_ZERO, Some(spec.span), &what);
+                    if let Some(foreign) = env.foreign(&desc) {
+                        d = d.help(foreign);
+                    }
                     // To DTrace a provider without probes and one that does not exist are the same.
                     let zero = d.tag == tags::D_PDESC_ZERO;
                     let compat = format!("probe description {desc} does not match any probes");
@@ -235,12 +238,11 @@ fn probes_of(spec: &ProbeSpec, zdefs: bool, env: &dyn Env, hits: &mut Vec<Probe>
                 }
             }
             if hits.is_empty() && !zdefs {
-                let near = env.near_probes(&desc);
-                return Err(Box::new(no_probe(
-                    spec,
-                    format!("probe description {desc} does not match any probes"),
-                    &near,
-                )));
+                let message = format!("probe description {desc} does not match any probes");
+                return Err(Box::new(match env.foreign(&desc) {
+                    Some(foreign) => Diagnostic::error(tags::D_PDESC_ZERO, spec.span, message).help(foreign),
+                    None => no_probe(spec, message, &env.near_probes(&desc)),
+                }));
             }
         }
     }
@@ -254,8 +256,17 @@ fn by_id(id: u32, spec: &ProbeSpec, env: &dyn Env) -> Result<Option<Probe>, Box<
 }
 
 fn no_probe(spec: &ProbeSpec, message: String, near: &[String]) -> Diagnostic {
-    let d = Diagnostic::error(tags::D_PDESC_ZERO, spec.span, message);
-    match near {
+    let mut d = Diagnostic::error(tags::D_PDESC_ZERO, spec.span, message);
+    // What stands in parentheses behind a name explains it, and is no part of what to write.
+    let split = |name: &String| match name.split_once(" (") {
+        Some((name, why)) => (name.to_string(), Some(why.trim_end_matches(')').to_string())),
+        None => (name.clone(), None),
+    };
+    let (near, why): (Vec<String>, Vec<Option<String>>) = near.iter().map(split).unzip();
+    for why in why.into_iter().flatten() {
+        d = d.note(None, why);
+    }
+    match &near[..] {
         [] => d.help("list the probes with -l, or allow descriptions without probes with -Z"),
         [one] => d.suggest(spec.span, one.clone(), format!("use `{one}`")),
         [first, ..] => {

@@ -44,6 +44,10 @@ pub trait Env {
     fn complete(&self, ty: TypeId, types: &mut TypeTable) -> bool;
     /// The address and type of a kernel variable (`` `max_pfn ``); `module` is empty for any.
     fn kernel_symbol(&self, module: &str, name: &str, types: &mut TypeTable) -> Option<(u64, Option<TypeId>)>;
+    /// What to say of a description that names what another system has and this one calls differently.
+    fn foreign(&self, _pattern: &ProbeDesc) -> Option<String> {
+        None
+    }
     /// Names near a probe description that matched nothing, for the suggestion.
     fn near_probes(&self, pattern: &ProbeDesc) -> Vec<String>;
     /// The probe that fires when a CPU switches from one thread to another, with the kernel's own typed arguments: the second is

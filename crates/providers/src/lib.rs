@@ -8,6 +8,7 @@ pub mod arch;
 mod cpc;
 mod derived;
 mod dtrace;
+mod foreign;
 mod kernel_types;
 mod kinds;
 mod near;
@@ -26,6 +27,7 @@ mod uprobe;
 mod user;
 mod user_types;
 
+pub use foreign::foreign;
 pub use kernel_types::kernel_btf;
 pub use near::near;
 pub use rawtp::task_switch;

@@ -135,6 +135,10 @@ impl Env for World<'_> {
         Some((addr, None))
     }
 
+    fn foreign(&self, pattern: &ProbeDesc) -> Option<String> {
+        probity_providers::foreign(pattern)
+    }
+
     fn near_probes(&self, pattern: &ProbeDesc) -> Vec<String> {
         probity_providers::near(self.sys, pattern)
     }

@@ -1,6 +1,7 @@
 //! Declarations: types from specifiers and declarators, variables, type names, inlines.
 
 use super::conv::Class;
+use super::foreign::{Kind, foreign, or_help};
 use super::{Checker, Entity, Res};
 use probity_ir::{IntKind, Member, Scope, Space, TypeId, TypeKind};
 use probity_syntax::ast::{self, Basic, Derivation, Storage, TypeSpecKind};
@@ -339,11 +340,13 @@ impl<'a> Checker<'a> {
                 // As in DTrace, whose grammar knows a type by its being one.
                 let name = &symbol.name;
                 let d = Diagnostic::error(tags::D_SYNTAX, span, format!("there is no type `{name}`"));
+                let d = or_help(d, foreign(Kind::Type, name));
                 let ints = super::names::INT_TYPES.iter().map(|t| t.0);
                 let mut own: Vec<&str> = self.typedefs.keys().map(String::as_str).collect();
                 own.sort_unstable();
                 let found = probity_syntax::near(name, own.into_iter().chain(ints)).map(str::to_string);
                 self.report(match found {
+                    _ if d.help.is_some() => d,
                     Some(n) => d.suggest(span, n.clone(), format!("use `{n}`")),
                     None => d,
                 })

@@ -1,6 +1,7 @@
 //! Expressions: what each form of the syntax tree means.
 
 use super::conv::Class;
+use super::foreign::{Kind, foreign, or_help};
 use super::tree::*;
 use super::xlate::Place;
 use super::{Checker, Entity, Res};
@@ -816,7 +817,10 @@ impl<'a> Checker<'a> {
                     "give it one: `*(int *)&{shown}` is not possible, use the address from /proc/kallsyms"
                 )))
             }
-            None => self.err(tags::D_IDENT_UNDEF, span, format!("there is no kernel symbol {shown}")),
+            None => {
+                let d = Diagnostic::error(tags::D_IDENT_UNDEF, span, format!("there is no kernel symbol {shown}"));
+                self.report(or_help(d, foreign(Kind::Symbol, &symbol.name)))
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Objects in memory: members, elements, dereferences, addresses.
 
 use super::conv::Class;
+use super::foreign::{Kind, foreign, or_help};
 use super::tree::*;
 use super::{Checker, Res};
 use probity_ir::{BinOp, Member, Space, TypeId, TypeKind};
@@ -41,6 +42,7 @@ impl Checker<'_> {
         let message = format!("`{}` has no member `{}`", self.name(ty), name.text);
         let d = Diagnostic::error(tags::D_TYPE_MEMBER, name.span, message);
         let d = match near(&name.text, names.iter().map(String::as_str)) {
+            _ if foreign(Kind::Member, &name.text).is_some() => or_help(d, foreign(Kind::Member, &name.text)),
             Some(near) => d.suggest(name.span, near, format!("use `{near}`")),
             None => d,
         };
@@ -115,8 +117,10 @@ impl Checker<'_> {
         match self.class_complete(ty) {
             Class::Struct => {}
             Class::Forward => {
-                let message = format!("the members of `{}` are not known here", self.name(ty));
-                return self.err(tags::D_OP_INCOMPLETE, span, message);
+                let shown = self.name(ty);
+                let message = format!("the members of `{shown}` are not known here");
+                let d = Diagnostic::error(tags::D_OP_INCOMPLETE, span, message);
+                return self.report(or_help(d, foreign(Kind::Type, &shown)));
             }
             _ => {
                 let message = format!("operator `{op}` needs a struct or union, not `{}`", self.name(ty));

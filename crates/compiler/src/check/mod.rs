@@ -12,6 +12,7 @@ mod decl;
 mod expr;
 mod external;
 mod float;
+mod foreign;
 mod inline;
 mod library;
 mod member;

@@ -468,7 +468,12 @@ impl Parser<'_> {
         if self.eat(P::RBracket) {
             return Ok(Derivation::Array(None));
         }
-        let two_words = matches!((self.tok().kind.clone(), self.peek(1).kind), (Tok::Ident(_), Tok::Ident(_)));
+        // `[foo_t *]` has no meaning as a size: the checker can say that there is no such type.
+        let pointer = matches!(&self.tok().kind, Tok::Ident(_))
+            && self.peek(1).kind == Tok::Punct(P::Star)
+            && matches!(self.peek(2).kind, Tok::Punct(P::RBracket | P::Comma | P::Star));
+        let two_words =
+            pointer || matches!((self.tok().kind.clone(), self.peek(1).kind), (Tok::Ident(_), Tok::Ident(_)));
         if self.starts_type(0) || two_words || self.is(P::Ellipsis) {
             let (params, varargs) = self.params(P::RBracket)?;
             if varargs {

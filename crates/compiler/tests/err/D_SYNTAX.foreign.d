@@ -1,0 +1,1 @@
+vnode_t *x; BEGIN { }

@@ -1,0 +1,1 @@
+int seen[nge_t *]; BEGIN { }
