@@ -128,6 +128,7 @@ pub fn dress(style: &mut Style, options: &Options) {
     style.quiet = options.quiet;
     style.flowindent = options.flowindent;
     style.rawbytes = options.rawbytes;
+    style.strsize = options.strsize.min(1 << 20) as usize;
     style.printsize = options.printsize;
     style.agghist = options.agghist;
     style.aggpack = options.aggpack;

@@ -20,6 +20,8 @@ pub struct Style {
     pub anonymous: bool,
     /// `rawbytes`: strings in hexadecimal too.
     pub rawbytes: bool,
+    /// `strsize`: how many bytes of a string DTrace shows then, its NULs included.
+    pub strsize: usize,
     /// `printsize`: how many bytes of a value `print` shows.
     pub printsize: u64,
     /// `stackindent`: columns before each frame of a stack.
@@ -50,6 +52,7 @@ impl Default for Style {
             dropin: false,
             anonymous: false,
             rawbytes: false,
+            strsize: 256,
             printsize: 8192,
             agghist: false,
             aggpack: false,

@@ -177,6 +177,12 @@ impl Text {
         match value {
             Value::Stack(stack) => self.stack(cx, stack, buf),
             Value::Symbol { what, pid, addr } => self.symbol(cx, *what, *pid, *addr, buf),
+            Value::Str { bytes, .. } if self.style.rawbytes && dropin => {
+                // DTrace's records hold strings of one size.
+                let mut whole = bytes[..bytes.len().min(self.style.strsize.saturating_sub(1))].to_vec();
+                whole.resize(self.style.strsize, 0);
+                raw_bytes(&whole, buf);
+            }
             _ if self.style.rawbytes => raw_bytes(&raw(value), buf),
             Value::Int { value, size, signed, .. } => {
                 let width = match (quiet, size, signed) {

@@ -68,18 +68,21 @@ impl Routine {
     }
 }
 
+/// Writes a routine, or the body of a loop.
+pub type Body = fn(&mut Code<'_>);
+
 /// A routine being written.
 pub struct Code<'a> {
     /// Its instructions.
     pub asm: &'a mut Asm,
     /// What it is.
     pub routine: Routine,
-    bodies: Vec<(Label, fn(&mut Code<'_>))>,
+    bodies: Vec<(Label, Body)>,
 }
 
 impl<'a> Code<'a> {
     /// Writes a routine and its loops' bodies.
-    pub fn write(asm: &'a mut Asm, routine: Routine, main: fn(&mut Code<'_>)) {
+    pub fn write(asm: &'a mut Asm, routine: Routine, main: Body) {
         let mut code = Code { asm, routine, bodies: Vec::new() };
         code.mov(R9, R1);
         code.asm.emit(Insn::stx(Size::DW, R10, -8, R1));
@@ -185,7 +188,7 @@ impl<'a> Code<'a> {
     // Calls.
 
     /// Runs `body` up to `turns` times, until it says to stop.
-    pub fn repeat(&mut self, turns: i64, body: fn(&mut Code<'_>)) {
+    pub fn repeat(&mut self, turns: i64, body: Body) {
         let label = self.asm.label();
         self.bodies.push((label, body));
         self.mov(R1, turns.min(MAX_LOOPS) as i32);

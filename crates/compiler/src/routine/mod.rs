@@ -32,7 +32,7 @@ impl Routine {
     }
 }
 
-fn main_of(sub: Sub) -> Option<fn(&mut code::Code<'_>)> {
+fn main_of(sub: Sub) -> Option<code::Body> {
     Some(match sub {
         Sub::Index | Sub::Rindex | Sub::Strstr => find::string,
         Sub::Strchr | Sub::Strrchr => find::byte,

@@ -428,11 +428,11 @@ impl Build {
 
     /// The bytes of `a` in memory order as a number.
     pub fn swapped(&mut self, a: V) -> V {
-        self.to_be(a, 64)
+        self.network_order(a, 64)
     }
 
     /// The low 16, 32 or 64 bits in network order.
-    pub fn to_be(&mut self, a: V, bits: u8) -> V {
+    pub fn network_order(&mut self, a: V, bits: u8) -> V {
         let a = self.scalar(a);
         let dst = self.reg();
         self.push(Inst::ToBe { dst, a, bits });

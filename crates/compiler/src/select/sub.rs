@@ -44,7 +44,7 @@ impl<'a> Select<'a> {
 
     fn network_order(&mut self, a: ExprId, bits: u8) -> V {
         let v = self.int(a);
-        self.b.to_be(v, bits)
+        self.b.network_order(v, bits)
     }
 
     /// A subroutine whose result is a string. Where none is not `allowed`, it is a fault; else it is the empty string.
