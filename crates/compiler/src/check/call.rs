@@ -99,7 +99,6 @@ impl Checker<'_> {
                         None => return self.bad_arg(name, i, if i == 0 { "uintptr_t" } else { "size_t" }, ty, at),
                     }
                 }
-                self.needs_process(Space::User, span)?;
                 let mut args = args.into_iter();
                 let (Some(addr), len) = (args.next(), args.next()) else { return Err(super::Reported) };
                 let (addr, len) = (Box::new(addr), len.map(Box::new));
@@ -111,6 +110,8 @@ impl Checker<'_> {
                         Ok(TExpr { kind: TKind::CopyIn(addr, len), ty, span })
                     }
                     (_, max) => {
+                        // The NUL is one of them.
+                        let max = max.map(|max| Box::new(self.one_less(*max)));
                         let kind = TKind::ReadStr { addr, space: Space::User, max, len: None };
                         Ok(TExpr { kind, ty: string, span })
                     }
@@ -136,6 +137,22 @@ impl Checker<'_> {
                 }
             }
         }
+    }
+
+    /// `n - 1`, but 0 for 0.
+    fn one_less(&mut self, n: TExpr) -> TExpr {
+        let (ulong, span) = (self.basic.ulong, n.span);
+        let n = self.convert(n, ulong);
+        if let TKind::Int(v) = n.kind {
+            return TExpr::int(if v == 0 { 0 } else { v.wrapping_sub(1) }, ulong, span);
+        }
+        // Side effects happen once.
+        let (held, n) = self.held(n);
+        let one = Box::new(TExpr::int(-1, ulong, span));
+        let less = TExpr { kind: TKind::Bin(probity_ir::BinOp::Add, Box::new(n.clone()), one), ty: ulong, span };
+        let kind = TKind::Cond(Box::new(n), Box::new(less), Box::new(TExpr::int(0, ulong, span)));
+        let value = TExpr { kind, ty: ulong, span };
+        self.holding(held, value)
     }
 
     pub(super) fn bad_arg<T>(&mut self, func: &str, i: usize, wanted: &str, ty: TypeId, span: Span) -> Res<T> {

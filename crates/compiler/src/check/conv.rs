@@ -153,7 +153,7 @@ impl Checker<'_> {
 
     /// Refuses offsets into scratch memory where a value leaves the clause: they mean nothing there.
     pub(super) fn leaves(&mut self, e: &TExpr) -> Res<()> {
-        if matches!(self.class(e.ty), Class::Pointer(_, Space::Scratch)) {
+        if matches!(e.kind, TKind::CopyIn(..)) {
             let d = Diagnostic::error(
                 tags::D_ALLOCA_INCOMPAT,
                 e.span,
@@ -307,6 +307,9 @@ impl Checker<'_> {
                     // Of integers only constants are addresses without a cast: 0, most of all.
                     Class::Int(..) if matches!(e.kind, TKind::Int(_)) => Some(self.convert(e, ty)),
                     Class::Pointer(from, theirs) if self.pointees_mix(to, from) => {
+                        if e.kind == TKind::Int(0) {
+                            return Ok(Some(TExpr { ty, ..e }));
+                        }
                         if theirs != space {
                             if theirs == Space::Scratch || space == Space::Scratch {
                                 let d = Diagnostic::error(

@@ -448,6 +448,14 @@ impl<'a> Checker<'a> {
             let d = Diagnostic::error(tags::D_OP_ARRFUN, span, message);
             return self.report(d.help("assign its elements, or keep it in a struct"));
         }
+        if self.mixes_scratch(&value) {
+            let d = Diagnostic::error(
+                tags::D_ALLOCA_INCOMPAT,
+                value.span,
+                "a choice of a pointer to scratch memory and another pointer cannot be kept in a variable",
+            );
+            return self.report(d.help("use one variable for each"));
+        }
         let from = value.ty;
         let mut value = value;
         if let (TKind::Object(_, Space::Scratch, _), Class::Pointer(to, space), Class::Pointer(theirs, Space::Kernel)) =
@@ -478,6 +486,16 @@ impl<'a> Checker<'a> {
             }
             _ => value.ty,
         }
+    }
+
+    /// Whether a value is a pointer to scratch memory or another one, as it comes.
+    fn mixes_scratch(&self, value: &TExpr) -> bool {
+        let TKind::Cond(_, a, b) = &value.kind else { return false };
+        let scratch = |e: &TExpr| match self.class(e.ty) {
+            Class::Pointer(_, space) if e.kind != TKind::Int(0) => Some(space == Space::Scratch),
+            _ => None,
+        };
+        matches!((scratch(a), scratch(b)), (Some(x), Some(y)) if x != y)
     }
 
     /// Whose memory a declared pointer variable points into shows when it is first assigned a pointer.

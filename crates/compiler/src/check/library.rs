@@ -63,11 +63,15 @@ impl<'a> Checker<'a> {
         let len_of = self.constant(&room).unwrap_or(0) as u32;
         let bytes = self.types.add(TypeKind::Array { of: byte, len: len_of });
         self.held += 1;
-        let copy = make(TKind::CopyIn(Box::new(start), Box::new(most)), scratch);
-        let copied = Box::new(make(TKind::Held(self.held), scratch));
+        // All of it is read, whatever there is to be copied.
+        let room = make(TKind::Memory(MemoryCall::Alloca, vec![room]), scratch);
+        let held = make(TKind::Held(self.held), scratch);
+        let copy = make(TKind::Memory(MemoryCall::CopyInto, vec![start, most, held.clone()]), void);
+        let copied = Box::new(held);
         let copied = make(TKind::Object(copied, Space::Scratch, None), bytes);
         let words = make(TKind::Sub(Sub::Words, vec![copied, len]), string);
-        Ok(make(TKind::Hold(self.held, Box::new(copy), Box::new(words)), string))
+        let words = make(TKind::Comma(Box::new(copy), Box::new(words)), string);
+        Ok(make(TKind::Hold(self.held, Box::new(room), Box::new(words)), string))
     }
 
     /// What is known of a CPU by its number, as comparisons: few runs of CPUs differ in it.

@@ -43,7 +43,6 @@ impl Checker<'_> {
         let from = self.number("copyinto", 0, from, "uintptr_t")?;
         let len = self.number("copyinto", 1, len, "size_t")?;
         let to = self.scratch_pointer("copyinto", 2, to)?;
-        self.needs_process(Space::User, span)?;
         self.memory_call(MemoryCall::CopyInto, [from, len, to], span)
     }
 
@@ -66,7 +65,6 @@ impl Checker<'_> {
         let to = self.number(name, 1, to, "uintptr_t")?;
         let len = self.number(name, 2, len, "size_t")?;
         self.destructive(name, span)?;
-        self.needs_process(Space::User, span)?;
         self.memory_call(MemoryCall::CopyOut(space, text), [from, to, len], span)
     }
 

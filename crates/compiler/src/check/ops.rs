@@ -332,8 +332,21 @@ impl Checker<'_> {
             };
             match (self.class(a.ty), self.class(b.ty)) {
                 (Class::Int(..), Class::Int(..)) => self.usual(a, b),
-                (Class::Pointer(x, s), Class::Pointer(y, t)) if s == t && self.pointees_mix(x, y) => {
-                    let ty = if self.class(x) == Class::Void { b.ty } else { a.ty };
+                // NULL has no memory of its own; of scratch memory and another one only the number is left.
+                (Class::Pointer(x, s), Class::Pointer(y, t))
+                    if self.pointees_mix(x, y)
+                        && (s == t
+                            || [&a, &b].iter().any(|e| e.kind == TKind::Int(0))
+                            || (s == Space::Scratch) != (t == Space::Scratch)) =>
+                {
+                    let null = |e: &TExpr| e.kind == TKind::Int(0);
+                    let space = match (s == t || null(&b), null(&a)) {
+                        (true, _) => s,
+                        (_, true) => t,
+                        _ => Space::Kernel,
+                    };
+                    let to = if self.class(x) == Class::Void { y } else { x };
+                    let ty = self.types.pointer(to, space);
                     (a, b, ty)
                 }
                 (Class::Pointer(..), Class::Int(..)) if b.kind == TKind::Int(0) => {

@@ -272,6 +272,9 @@ impl Select<'_> {
         let less = self.b.alu(AluOp::Add, len, Rhs::Imm(-1));
         let less = self.b.min(less, most - 1);
         let size = self.b.alu(AluOp::Add, less, Rhs::Imm(1));
+        if self.runs_in_tracer() {
+            self.fault(Fault::BadAddress, to);
+        }
         let failed = self.b.call(Helper::ProbeWriteUser, &[to, from, size]);
         self.fault_if(Cond::Ne, failed, Rhs::Imm(0), Fault::BadAddress, to);
         self.b.jump(done);

@@ -239,7 +239,7 @@ fn memory() {
         "t0 = copyin User reg0 reg1; emit0(Scratch.str256[t0,reg1])"
     );
     assert_eq!(body("pid123::malloc:entry { trace(*(int *)arg1); }"), "emit0(Kernel.i32[reg1])");
-    assert_eq!(body("pid123::malloc:entry { trace(copyinstr(arg1, 10)); }"), "emit0(User.str11[reg1,10])");
+    assert_eq!(body("pid123::malloc:entry { trace(copyinstr(arg1, 10)); }"), "emit0(User.str10[reg1,9])");
     assert_eq!(
         body(
             "struct p { char c; int x; short s[3]; struct p *next; }; pid123::malloc:entry { this->p = (struct p *)copyin(arg0, sizeof (struct p)); trace(this->p->x); trace(this->p->s[1]); trace(this->p->next->x); }"
