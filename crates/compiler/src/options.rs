@@ -402,7 +402,7 @@ fn split_suffix(text: &str) -> (String, String) {
 fn size(text: &str) -> Option<u64> {
     let (digits, suffix) = split_suffix(text);
     let shift = match suffix.as_str() {
-        "" | "b" => 0,
+        "" => 0,
         "k" => 10,
         "m" => 20,
         "g" => 30,

@@ -19,7 +19,7 @@ mod target;
 mod ticks;
 
 pub use env::{World, crossing_providers, stability_of};
-pub use live::{Consumer, Outcome, Session, start};
+pub use live::{Consumer, Outcome, Session, end_too_large, start};
 pub use probity_bpf as bpf;
 pub use probity_compiler as compiler;
 pub use probity_ir as ir;

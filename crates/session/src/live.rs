@@ -85,6 +85,11 @@ pub struct Session<'a> {
     exit: Option<i32>,
 }
 
+/// Whether buffers of the policy `fill` are too small for what END records, for which there must be room in any case.
+pub fn end_too_large(compiled: &Compiled) -> bool {
+    Policy::new(&compiled.options, &compiled.program).end_too_large(&compiled.program)
+}
+
 /// Loads a compiled program and attaches its probes behind the closed gate.
 pub fn start<'a>(sys: &'a System, compiled: &'a Compiled, symbols: &'a dyn Symbols) -> Result<Session<'a>, Error> {
     let layout = &compiled.layout;
@@ -98,10 +103,6 @@ pub fn start<'a>(sys: &'a System, compiled: &'a Compiled, symbols: &'a dyn Symbo
         (0..layout.ncpu).for_each(|cpu| state.u64((first + 8 * cpu) as usize).store(now, Ordering::Relaxed));
     }
     let policy = Policy::new(&compiled.options, &compiled.program);
-    if policy.end_too_large(&compiled.program) {
-        let help = "raise -x bufsize, or record less in END";
-        return Err(Error::new(Kind::Limit, format!("END enablings exceed size of principal buffer: {help}")));
-    }
     let drops = Drops::new(map(layout.drops_map).mmap()?, layout);
     let merge = Merge::new(&loaded, layout)?;
     let aggs = Live::new(&compiled.program, layout, &loaded, compiled.options.aggpercpu)?;
