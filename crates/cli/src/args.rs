@@ -181,7 +181,13 @@ fn flags(args: &mut Args, argv: impl Iterator<Item = OsString>) -> Result<(), St
                 let v = text()?;
                 option("stdc", Some(v));
             }
-            Flag::Short(c @ ('G' | 'h' | 'A' | 'a' | 'B' | 'W')) => {
+            Flag::Short(c @ ('A' | 'a')) => {
+                return Err(format!(
+                    "-{c} is refused: anonymous tracing needs a tracer in the kernel before there are processes; \
+                     start probity early, as a service, instead"
+                ));
+            }
+            Flag::Short(c @ ('G' | 'h' | 'B' | 'W')) => {
                 return Err(format!("-{c} is not supported by this version"));
             }
             Flag::Long(name) if name == "format" && args.face == Face::Probity => {

@@ -6,6 +6,7 @@ mod consumer;
 mod cpp;
 mod fmt;
 mod help;
+mod limits;
 mod list;
 mod output;
 mod packets;

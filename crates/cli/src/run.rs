@@ -1,7 +1,7 @@
 //! One run: compile, trace, print, and the exit status.
 
 use crate::args::{Args, Face, Format};
-use crate::{consumer, help, list, question};
+use crate::{consumer, help, limits, list, question};
 use anyhow::{Result, bail};
 use probity::compiler::{Compiled, Input};
 use probity::kernel::System;
@@ -10,9 +10,6 @@ use probity::{Consumer as _, Outcome, SystemSymbols, Targets};
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
-
-/// The kernel's rings and our layout end here, for each CPU.
-const MAX_BUFFER: u64 = 1 << 30;
 
 /// Does what the arguments ask; the exit status, or an error that is printed unless it is empty.
 pub fn run(args: &Args) -> Result<u8> {
@@ -33,46 +30,15 @@ pub fn run(args: &Args) -> Result<u8> {
         return list::list(args, &sys, &input);
     }
     let compiled = compile(args, &sys, &input)?;
-    if args.disassemble {
+    if args.disassemble || args.face == Face::Dtrace && compiled.options.verbose {
         let listing = probity::compiler::listing(&compiled.object, &compiled.layout, &compiled.program);
         let _ = std::io::stdout().write_all(listing.as_bytes());
     }
     if args.check {
         return Ok(0);
     }
-    if let Some(cpu) = compiled
-        .options
-        .cpu
-        .filter(|&cpu| !probity::kernel::cpu::online().is_ok_and(|all| all.iter().any(|&c| u64::from(c) == cpu)))
-    {
-        bail!("could not enable tracing: there is no CPU {cpu} online: choose another with -x cpu");
-    }
-    if compiled.options.bufsize > MAX_BUFFER {
-        help::complain(help::name(args.face), "buffer size lowered to 1g");
-    }
     announce(args, &input, &compiled);
-    if let Some(place) = compiled.destructive.filter(|_| !compiled.options.destructive) {
-        if args.face == Face::Dtrace {
-            bail!("could not enable tracing: Destructive actions not allowed");
-        }
-        let message = "this action changes the system, which needs to be allowed";
-        let d = Diagnostic::error(probity::syntax::tags::D_UNKNOWN, place, message);
-        let d = d.help("give -w, or `#pragma D option destructive`");
-        complain(args, &input, &compiled.sources, &[d]);
-        bail!("");
-    }
-    if compiled.options.destructive && !compiled.options.quiet && args.face == Face::Dtrace {
-        help::complain("dtrace", "allowing destructive actions");
-    }
-    if compiled.program.units.is_empty() && !compiled.options.zdefs {
-        bail!("no probes matched");
-    }
-    if let Some((option, have, need)) = compiled.too_small() {
-        match args.face {
-            Face::Dtrace => bail!("could not enable tracing: Enabling exceeds size of buffer"),
-            Face::Probity => bail!("{option} is {have} bytes and one entry takes {need}: set it to more"),
-        }
-    }
+    limits::check(args, &input, &compiled)?;
     // DTrace shows names as files have them.
     let symbols = SystemSymbols::new(&sys, args.face == Face::Probity);
     let mut session = probity::start(&sys, &compiled, &symbols)?;

@@ -69,6 +69,12 @@ impl Compiled {
         .find_map(|(name, have, need)| need.filter(|need| have < *need).map(|need| (name, have, need)))
     }
 
+    /// The most that `aggsize` can be for these keys; `None` where no aggregation has any.
+    pub fn largest_aggsize(&self) -> Option<u64> {
+        let ncpu = u64::from(self.layout.ncpu.max(1));
+        keyed_size(&self.program).map(|each| u64::from(MOST_ENTRIES) / ncpu * (each + OVERHEAD))
+    }
+
     /// How many probes the clauses of a source are enabled for, each clause counted by itself.
     pub fn matched(&self, source: u32) -> usize {
         let of_source = |clause: probity_ir::ClauseId| {
@@ -178,11 +184,15 @@ fn element_size(program: &Program) -> Option<u64> {
     program.arrays.iter().map(|a| a.key.iter().chain([&a.val]).map(size_of).sum()).max()
 }
 
+/// Most entries of a map: its table of buckets takes 16 bytes for each from the start.
+const MOST_ENTRIES: u32 = 1 << 24;
+
+/// Sizes are in bytes; an entry takes its key, its value and about this much in the kernel.
+const OVERHEAD: u64 = 64;
+
 /// The sizes of maps that the options ask for.
 pub fn codegen_options(program: &Program, options: &Options, ncpu: u32) -> CodegenOptions {
     let small = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
-    // The sizes are in bytes; an entry takes its key, its value and about this much in the kernel.
-    const OVERHEAD: u64 = 64;
     let entries = |bytes: u64, each: Option<u64>| bytes / (each.unwrap_or(0) + OVERHEAD);
     CodegenOptions {
         ncpu,
@@ -190,8 +200,9 @@ pub fn codegen_options(program: &Program, options: &Options, ncpu: u32) -> Codeg
         // As in DTrace, `aggsize` is the room for each CPU.
         agg_entries: small(
             entries(options.aggsize, keyed_size(program)).saturating_mul(u64::from(ncpu)).max(u64::from(ncpu)),
-        ),
-        dyn_entries: small(entries(options.dynvarsize, element_size(program)).max(1)),
+        )
+        .min(MOST_ENTRIES),
+        dyn_entries: small(entries(options.dynvarsize, element_size(program)).max(1)).min(MOST_ENTRIES),
         scratch: small(options.scratchsize),
     }
 }

@@ -23,17 +23,17 @@ macro_rules! libraries {
 const LIBRARIES: &[(&str, &str)] = libraries! {
     "errno.d" "errno.d", "signal.d" "signal.d", "fault.d" "fault.d", "fcntl.d" "fcntl.d", "fcntl-arch.d" "fcntl-x86_64.d",
     "types.d" "types.d", "sched.d" "sched.d", "procfs.d" "procfs.d", "io.d" "io.d", "net.d" "net.d", "ip.d" "ip.d",
-    "tcp.d" "tcp.d", "udp.d" "udp.d", "lockstat.d" "lockstat.d",
+    "tcp.d" "tcp.d", "udp.d" "udp.d", "lockstat.d" "lockstat.d", "pcap.d" "pcap.d",
 };
 #[cfg(target_arch = "aarch64")]
 const LIBRARIES: &[(&str, &str)] = libraries! {
     "errno.d" "errno.d", "signal.d" "signal.d", "fault.d" "fault.d", "fcntl.d" "fcntl.d", "fcntl-arch.d" "fcntl-aarch64.d",
     "types.d" "types.d", "sched.d" "sched.d", "procfs.d" "procfs.d", "io.d" "io.d", "net.d" "net.d", "ip.d" "ip.d",
-    "tcp.d" "tcp.d", "udp.d" "udp.d", "lockstat.d" "lockstat.d",
+    "tcp.d" "tcp.d", "udp.d" "udp.d", "lockstat.d" "lockstat.d", "pcap.d" "pcap.d",
 };
 
 /// Libraries that DTrace has and whose names are elsewhere here.
-const DTRACES: &[&str] = &["unistd.d", "regs.d", "pcap.d"];
+const DTRACES: &[&str] = &["unistd.d", "regs.d"];
 
 /// Which library defines a name.
 fn index() -> &'static HashMap<&'static str, usize> {

@@ -54,9 +54,8 @@ impl Checker<'_> {
                 }
                 return Ok(TAction::Freopen(probity_ir::Format::default(), Vec::new()));
             }
-            if text == b"." || text == b".." {
-                let text = String::from_utf8_lossy(text);
-                let message = format!("freopen() cannot write to {text:?}: it is a directory");
+            if text == b"." {
+                let message = "freopen() cannot write to \".\": it is a directory";
                 let d = Diagnostic::error(tags::D_FREOPEN_INVALID, first.span, message);
                 return self.report(d.help("name a file, or give \"\" to return to the first output"));
             }
