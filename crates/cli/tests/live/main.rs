@@ -14,6 +14,7 @@ mod mistakes;
 mod nothing_left;
 mod output;
 mod probes;
+mod speculate;
 mod stacks;
 mod subroutines;
 mod tools;
