@@ -171,8 +171,8 @@ impl Checker<'_> {
             _ if super::stack::is_stack(&self.types, value.ty) => Ok(TAction::Trace(value)),
             Class::Array(..) | Class::Struct if matches!(value.kind, TKind::Object(..)) => {
                 let size = self.types.size(value.ty).unwrap_or(0);
-                if size == 0 || size > 4096 {
-                    let message = format!("`{}` has {size} bytes: trace() takes 1 to 4096", self.name(value.ty));
+                if size == 0 || size > 32 << 10 {
+                    let message = format!("`{}` has {size} bytes: trace() takes 1 to 32768", self.name(value.ty));
                     return self.err(tags::D_PROTO_ARG, e.span, message);
                 }
                 Ok(TAction::Trace(value))

@@ -73,12 +73,8 @@ impl Checker<'_> {
                 }
                 if matches!(op, BinaryOp::Shl | BinaryOp::Shr) {
                     let (mut a, b) = (self.promote(a), self.promote(b));
-                    // C leaves open what a count of 32 does to 32 bits, and what a signed number does that outgrows them. D
-                    // computes in 64: `1 << 40` and `1 << n` with a 64-bit `n` mean what they say.
-                    let far = match self.constant(&b) {
-                        Some(n) => (32..64).contains(&n),
-                        None => op == BinaryOp::Shl && self.size_sign(a.ty).1 && self.size_sign(b.ty).0 == 8,
-                    };
+                    // C leaves open what a count of 32 does to 32 bits. D computes in 64: `1 << 40` means what it says.
+                    let far = self.constant(&b).is_some_and(|n| (32..64).contains(&n));
                     if far && self.size_sign(a.ty).0 == 4 {
                         let wide = if self.size_sign(a.ty).1 { self.basic.long } else { self.basic.ulong };
                         a = self.convert(a, wide);
