@@ -68,7 +68,7 @@ impl F<'_> {
     }
 
     /// An integer's number with `digits` bits behind the point.
-    fn from_int(&mut self, x: ExprId, signed: bool, digits: u32) -> ExprId {
+    fn whole_number(&mut self, x: ExprId, signed: bool, digits: u32) -> ExprId {
         let x = self.keep(x);
         let (sign, size) = if signed {
             let sign = self.opc(BinOp::ShrU, x, 63);
@@ -112,7 +112,7 @@ impl F<'_> {
     }
 
     /// A double's integer; see the checker for what C leaves open.
-    fn to_int(&mut self, x: ExprId, size: u8, signed: bool) -> ExprId {
+    fn cut_off(&mut self, x: ExprId, size: u8, signed: bool) -> ExprId {
         let x = self.keep(x);
         let exponent = self.opc(BinOp::ShrU, x, 52);
         let exponent = self.opc(BinOp::And, exponent, 0x7ff);
@@ -184,7 +184,7 @@ impl F<'_> {
         let normal = self.op(BinOp::Or, wide, digits);
         let normal = self.keep(normal);
         // What has no leading 1 is a whole number of the smallest.
-        let small = self.from_int(fraction, false, DOUBLE);
+        let small = self.whole_number(fraction, false, DOUBLE);
         let small = self.opc(BinOp::Sub, small, 149 << 52);
         let zero = self.c(0);
         let small = self.choose(fraction, small, zero);
@@ -298,15 +298,15 @@ pub(super) enum Number {
 pub(super) fn convert(build: &mut dyn Build, x: ExprId, from: Number, to: Number) -> ExprId {
     let mut f = F(build);
     match (from, to) {
-        (Number::Int(_, signed), Number::Float(4)) => f.from_int(x, signed, FLOAT),
-        (Number::Int(_, signed), Number::Float(_)) => f.from_int(x, signed, DOUBLE),
+        (Number::Int(_, signed), Number::Float(4)) => f.whole_number(x, signed, FLOAT),
+        (Number::Int(_, signed), Number::Float(_)) => f.whole_number(x, signed, DOUBLE),
         (Number::Float(4), Number::Float(8)) => f.widen(x),
         (Number::Float(8), Number::Float(4)) => f.narrow(x),
         (Number::Float(4), Number::Int(size, signed)) => {
             let x = f.widen(x);
-            f.to_int(x, size, signed)
+            f.cut_off(x, size, signed)
         }
-        (Number::Float(_), Number::Int(size, signed)) => f.to_int(x, size, signed),
+        (Number::Float(_), Number::Int(size, signed)) => f.cut_off(x, size, signed),
         _ => x,
     }
 }

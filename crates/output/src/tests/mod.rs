@@ -5,6 +5,7 @@ mod bytes;
 mod formats;
 mod layouts;
 mod messages;
+mod typed;
 
 use crate::*;
 use probity_ir::*;
