@@ -177,7 +177,8 @@ impl Text {
         match value {
             Value::Stack(stack) => self.stack(cx, stack, buf),
             Value::Symbol { what, pid, addr } => self.symbol(cx, *what, *pid, *addr, buf),
-            Value::Str { bytes, .. } if self.style.rawbytes && dropin => {
+            Value::Str { .. } | Value::Text(_) if self.style.rawbytes && dropin => {
+                let bytes = value.bytes().unwrap_or(&[]);
                 // DTrace's records hold strings of one size.
                 let mut whole = bytes[..bytes.len().min(self.style.strsize.saturating_sub(1))].to_vec();
                 whole.resize(self.style.strsize, 0);

@@ -92,13 +92,7 @@ pub(super) static FUNCTIONS: &[Func] = &[
 /// Functions that DTrace or its relatives have and this version has not.
 #[rustfmt::skip]
 const MISSING: &[&str] = &[
-    "basename", "breakpoint", "chill", "cleanpath",
-    "d_path", "ddi_pathname", "dirname", "freopen", "ftruncate", "getf", "getmajor", "getminor",
-    "htonl", "htonll", "htons", "index", "inet_ntoa", "inet_ntoa6", "inet_ntop", "json", "jstack", "link_ntop",
-    "lltostr", "msgdsize", "msgsize", "mutex_owned", "mutex_owner", "mutex_type_adaptive", "mutex_type_spin",
-    "ntohl", "ntohll", "ntohs", "panic", "pcap", "progenyof", "raise", "rand", "return", "rindex",
-    "rw_iswriter", "rw_read_held", "rw_write_held", "setopt", "stop", "strchr",
-    "strip", "strrchr", "strstr", "strtok", "strtoll", "substr", "system", "tolower", "toupper",
+    "breakpoint", "chill", "freopen", "ftruncate", "jstack", "panic", "pcap", "raise", "return", "setopt", "stop", "system",
 ];
 
 /// Built-in variables that DTrace or its relatives have and this version has not.
