@@ -59,7 +59,10 @@ pub fn list(program: &Expanded, env: &dyn Env, diags: &mut Vec<Diagnostic>) -> L
     for item in &program.items {
         let Item::Clause(clause) = item else { continue };
         for spec in &clause.probes {
-            if let Err(d) = probes_of(spec, program.options.zdefs, env, &mut out.probes) {
+            let mut hits = Vec::new();
+            let looked_up = probes_of(spec, program.options.zdefs, env, &mut hits);
+            out.probes.append(&mut hits);
+            if let Err(d) = looked_up {
                 if d.tag == tags::D_PDESC_ZERO {
                     out.unmatched.push(match &spec.kind {
                         ProbeSpecKind::Fields { provider, module, function, name } => {
