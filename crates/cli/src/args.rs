@@ -65,6 +65,8 @@ pub struct Args {
     pub list: bool,
     /// `-e`, `--check`
     pub check: bool,
+    /// `-h`: make a C header of provider declarations.
+    pub header: bool,
     /// `-S`
     pub disassemble: bool,
     /// `-v`
@@ -102,6 +104,7 @@ pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Args, String> {
         cpp_flags: Vec::new(),
         list: false,
         check: false,
+        header: false,
         disassemble: false,
         verbose: false,
         version: false,
@@ -167,6 +170,7 @@ fn flags(args: &mut Args, argv: impl Iterator<Item = OsString>) -> Result<(), St
             Flag::Short('o') => args.output = Some(text()?),
             Flag::Short('l') => args.list = true,
             Flag::Short('e') => args.check = true,
+            Flag::Short('h') => args.header = true,
             Flag::Short('S') => args.disassemble = true,
             Flag::Short('v') => args.verbose = true,
             Flag::Short('V') => args.version = true,
@@ -187,7 +191,12 @@ fn flags(args: &mut Args, argv: impl Iterator<Item = OsString>) -> Result<(), St
                      start probity early, as a service, instead"
                 ));
             }
-            Flag::Short(c @ ('G' | 'h' | 'B' | 'W')) => {
+            Flag::Short('G') => {
+                return Err(
+                    "-G is not needed: the header that -h makes puts the probes into the program by itself".into()
+                );
+            }
+            Flag::Short(c @ ('B' | 'W')) => {
                 return Err(format!("-{c} is not supported by this version"));
             }
             Flag::Long(name) if name == "format" && args.face == Face::Probity => {

@@ -71,6 +71,7 @@ What to trace
   -p PID              trace until process PID ends; it is $target
   -l                  list the probes that match instead; with -v also their arguments
   -e                  compile only
+  -h -s FILE          make a C header of the provider declarations in FILE
   -S                  show the BPF code that was generated
   -C                  scripts go through the C preprocessor; -D -U -I -H are its flags
   -L DIR              D libraries (DIR/*.d) besides the built-in ones

@@ -32,7 +32,9 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    if args.help {
+    // Alone, -h is the call for help that it is everywhere.
+    let alone = args.header && args.sources.is_empty() && args.face == Face::Probity;
+    if args.help || alone {
         help::help(args.face);
         return ExitCode::SUCCESS;
     }

@@ -2,7 +2,7 @@
 
 use crate::args::{Args, Face, Format};
 use crate::{consumer, help, limits, list, question};
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use probity::compiler::{Compiled, Input};
 use probity::kernel::System;
 use probity::syntax::{Diagnostic, Sources, render_dtrace, render_pretty};
@@ -26,6 +26,9 @@ pub fn run(args: &Args) -> Result<u8> {
         bail!("no probes specified");
     }
     let input = question::build(args, &sys, &mut targets)?;
+    if args.header {
+        return header(args, &sys, &input);
+    }
     if args.list {
         return list::list(args, &sys, &input);
     }
@@ -66,6 +69,24 @@ pub fn run(args: &Args) -> Result<u8> {
         (Outcome::Targets, None) if args.face == Face::Probity => child_status(&targets),
         _ => 0,
     })
+}
+
+/// `-h`: the header beside the working directory's files, named after the script, or where `-o` says.
+fn header(args: &Args, sys: &System, input: &Input) -> Result<u8> {
+    use probity::syntax::Origin;
+    let script = input.sources.iter().find_map(|s| match &s.origin {
+        Origin::File(path) => Some(path.clone()),
+        Origin::Flag(_) | Origin::Library(_) => None,
+    });
+    let Some(script) = script else { bail!("-h makes a header of a script: name it with -s") };
+    let stem = std::path::Path::new(&script).file_stem().map_or("probes".into(), |s| s.to_string_lossy().into_owned());
+    let path = args.output.clone().unwrap_or(format!("{stem}.h"));
+    let name = std::path::Path::new(&path).file_name().map_or("probes.h".into(), |n| n.to_string_lossy().into_owned());
+    let (text, sources, diagnostics) = probity::compiler::probe_header(input, &probity::World::new(sys), &name);
+    complain(args, input, &sources, &diagnostics);
+    let Some(text) = text else { bail!("") };
+    std::fs::write(&path, text).with_context(|| format!("cannot write {path}"))?;
+    Ok(0)
 }
 
 /// The command's own status; a signal is 128 + its number, as shells say it.

@@ -14,6 +14,7 @@ pub mod env;
 pub mod expand;
 mod fold;
 pub mod format;
+pub mod header;
 mod layout;
 pub mod library;
 pub mod lower;
@@ -95,6 +96,22 @@ pub fn probes(input: &Input, env: &dyn Env) -> (bind::Listing, Sources, Vec<Diag
     let expanded = expand::expand(input, env, &mut diags);
     let listing = bind::list(&expanded, env, &mut diags);
     (listing, expanded.sources, diags)
+}
+
+/// The C header of a program's provider declarations (`-h`), or why there is none.
+pub fn probe_header(input: &Input, env: &dyn Env, name: &str) -> (Option<String>, Sources, Vec<Diagnostic>) {
+    let (front, mut diags) = check_only(input, env);
+    let failed = diags.iter().any(Diagnostic::is_error);
+    let expanded = expand::expand(input, env, &mut Vec::new());
+    let header = match header::header(&expanded.items, &expanded.sources, name) {
+        _ if failed => None,
+        Ok(header) => Some(header),
+        Err(d) => {
+            diags.push(d);
+            None
+        }
+    };
+    (header, front.sources, diags)
 }
 
 /// A program without its code: as far as the front end goes.

@@ -103,12 +103,15 @@ pub(crate) fn read(lexer: &mut Lexer<'_>, lo: usize, hi: usize, kind: SpecKind) 
         };
     }
     if kind == SpecKind::Id {
-        let message = format!("`{text}` is no probe number");
-        let diag = Diagnostic::error(tags::D_PDESC_INVAL, span, message)
-            .dtrace_says(format!("probe description :::{text} does not match any probes"))
-            .help("name probes with -n, or list them with -l");
-        lexer.report(diag);
-        return None;
+        // Not a number, it is taken for a name, as DTrace does: none will be called so.
+        let empty = Field { text: String::new(), span: Span::new(lexer.source, lo as u32, lo as u32) };
+        let kind = ProbeSpecKind::Fields {
+            provider: empty.clone(),
+            module: empty.clone(),
+            function: empty,
+            name: Field { text: text.clone(), span },
+        };
+        return Some(ProbeSpec { kind, text, span });
     }
     // Offsets into the text are places in the source only where no macro has been replaced.
     let base = (text == written).then_some(lo);

@@ -83,3 +83,36 @@ fn options_of_the_environment_and_lists() {
     let r = run(&["dtrace", "-n", "BEGIN", "10", "-e"]);
     assert_eq!(r.err, "dtrace: invalid probe specifier BEGIN: extraneous argument '10' ($1 is not referenced)\n");
 }
+
+#[test]
+fn a_header_of_probes_compiles_and_leaves_notes() {
+    let decl = script(
+        "prov.d",
+        "provider prov {\n\tprobe go(int a, char *s, uint8_t u, long long);\n\tprobe my__probe();\n};\n",
+    );
+    let header = decl.with_extension("h");
+    let (decl, header) = (decl.to_str().expect("UTF-8").to_string(), header.to_str().expect("UTF-8").to_string());
+    let made = run(&["-h", "-s", &decl, "-o", &header]);
+    assert_eq!(made.status, 0, "{}", made.err);
+    let c = "#include \"prov.h\"
+        int main(int argc, char **argv) {
+            unsigned char u = argc;
+            PROV_GO(argc + 5, argv[0], u, 1LL << 40);
+            PROV_MY_PROBE();
+            return PROV_MY_PROBE_ENABLED() ? 1 : 0;
+        }";
+    let dir = Path::new(&header).parent().expect("a directory").to_str().expect("UTF-8").to_string();
+    let program = crate::tools::c_program("prov_user", c, &["-Wall", "-Werror", "-O2", "-I", &dir]);
+    let status = std::process::Command::new(&program).status().expect("it starts");
+    assert!(status.success(), "nobody traces it, so the probe is not enabled: {status}");
+    let bytes = std::fs::read(&program).expect("it is there");
+    for part in ["stapsdt\0", "prov\0my-probe\0", "prov\0go\0-4@"] {
+        assert!(bytes.windows(part.len()).any(|w| w == part.as_bytes()), "no {part:?} in the program");
+    }
+    let none = run(&["-h", "-s", script("none.d", "BEGIN { exit(0); }\n").to_str().expect("UTF-8"), "-o", &header]);
+    assert_eq!(none.status, 1);
+    assert!(none.err.contains("no provider declaration"), "{}", none.err);
+    // Alone it is the call for help.
+    let help = run(&["-h"]);
+    assert!(help.status == 0 && help.out.contains("usage: probity"), "{}", help.out);
+}

@@ -166,6 +166,10 @@ impl Checker<'_> {
 
     /// The truth of a predicate or condition, where D takes strings too: one is true if it is not empty.
     pub(super) fn condition(&mut self, e: TExpr) -> Option<TExpr> {
+        // An array's address is never 0: asking whether it is one is a mistake.
+        if matches!(self.class(e.ty), Class::Array(..)) {
+            return None;
+        }
         let (span, int) = (e.span, self.basic.int);
         if self.class(e.ty) == Class::String {
             let empty = TExpr { kind: TKind::Str(Vec::new()), ty: e.ty, span };

@@ -7,6 +7,9 @@ use probity_ir::TypeId;
 use probity_syntax::ast::{self, Derivation, Storage};
 use probity_syntax::{Diagnostic, Span, tags};
 
+/// Larger arrays are no variables here; declared `extern`, they need not be any.
+const LARGEST: u64 = 16 << 20;
+
 impl Checker<'_> {
     /// Takes in a declaration of a function, or of something that is defined elsewhere; `false` where it declares a variable.
     pub(super) fn external(
@@ -29,7 +32,7 @@ impl Checker<'_> {
             let ty = self.derive(base, &declarator.derivations, declarator.span)?;
             let usual = match self.class_complete(ty) {
                 Class::Int(..) | Class::Pointer(..) | Class::String | Class::Struct | Class::Void => true,
-                Class::Array(_, len) => len > 0,
+                Class::Array(_, len) => len > 0 && self.types.size(ty).is_some_and(|n| n <= LARGEST),
                 _ => false,
             };
             if usual {

@@ -36,9 +36,9 @@ impl Parser<'_> {
         let mut predicate = None;
         if rest.starts_with('/') {
             self.bump_slash();
-            self.in_predicate = true;
+            (self.in_predicate, self.predicate) = (true, true);
             let result = self.expression();
-            self.in_predicate = false;
+            (self.in_predicate, self.predicate) = (false, false);
             predicate = Some(result?);
             if !self.is(P::Slash) {
                 let wanted = "an operator, or `/` to close the predicate";

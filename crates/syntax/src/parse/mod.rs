@@ -114,6 +114,7 @@ pub(crate) fn parse_all(
         height: 0,
         type_height: 0,
         in_predicate: false,
+        predicate: false,
         fatal: false,
         ended: false,
         types: HashSet::new(),
@@ -154,6 +155,8 @@ struct Parser<'a> {
     type_height: u32,
     /// A `/` may close the predicate here: outside of parentheses and brackets.
     in_predicate: bool,
+    /// A predicate is being read.
+    predicate: bool,
     fatal: bool,
     /// The end of the text has been reported to come too early; it is no better news the second time.
     ended: bool,
@@ -291,7 +294,7 @@ impl Parser<'_> {
             format!("`{shown}`")
         };
         let mut at = self.tok().span;
-        if self.in_predicate && kind == Tok::Punct(P::Slash) {
+        if self.predicate && kind == Tok::Punct(P::Slash) {
             // DTrace reads the end of a predicate together with the white space behind it.
             let rest = self.lx.rest(at.hi as usize);
             at.lo = at.hi + (rest.len() - rest.trim_start().len()) as u32;
