@@ -64,7 +64,7 @@ fn too_large(args: &Args, compiled: &Compiled) -> Result<()> {
     };
     let rounded = options.bufsize.checked_next_power_of_two().unwrap_or(options.bufsize);
     if rounded != options.bufsize && options.quietresize == Some(false) && manual {
-        help::say(&format!("bufsize increased to {rounded}\n"));
+        help::say(&format!("bufsize increased to {rounded}"));
     }
     if options.bufsize > MAX_BUFFER {
         match (manual, args.face) {

@@ -2,6 +2,7 @@
 #![allow(clippy::print_stderr)] // skipped tests say so
 
 mod accounting;
+mod actions;
 mod end;
 mod exact;
 mod faces;
