@@ -10,6 +10,7 @@ mod field;
 mod field_output;
 mod front;
 mod language;
+mod libraries;
 mod machine;
 mod mistakes;
 mod nothing_left;
