@@ -109,7 +109,8 @@ fn processes_that_have_ended_have_names() {
     }
     let program = c_program("stacks_short", CHAIN, &FRAMES).display().to_string();
     let d = "syscall::getpgid:entry /execname == \"stacks_short\"/ { @s[ustack(2)] = count(); @f[ufunc(ucaller)] = count(); \
-             @m[umod(ucaller)] = count(); } syscall::exit_group:entry /execname == \"stacks_short\" && ++n == 3/ { exit(0); }";
+             @m[umod(ucaller)] = count(); } syscall::exit_group:entry /execname == \"stacks_short\" && ++n == 3/ { exit(0); } \
+             tick-60s { exit(1); }";
     let tracer = probity(&["-qn", &format!("BEGIN {{ printf(\"ready\\n\"); }} {d}")])
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit())

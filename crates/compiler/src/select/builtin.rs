@@ -119,6 +119,8 @@ impl Select<'_> {
 
     /// Puts the executable's name somewhere, padded with zeros to `cap`.
     pub(super) fn get_comm(&mut self, base: Base, off: i32, cap: u32) {
+        // Linux 6.1 leaves what was there after the NUL.
+        self.clear(base, off, cap.next_multiple_of(8));
         let at = self.b.addr(base, off);
         let size = self.b.imm(cap.into());
         self.b.call_void(Helper::GetCurrentComm, &[at, size]);
