@@ -152,7 +152,7 @@ fn names_processes(program: &Program) -> bool {
 
 /// Says which source line a rejected program came from; this is our bug (G3).
 fn rejected(error: Error, compiled: &Compiled) -> Error {
-    let Some((prog, slot)) = error.rejected_at() else { return error };
+    let Some((prog, slot)) = error.rejected_at().filter(|_| error.kind() == Kind::Rejected) else { return error };
     let line = slot.and_then(|s| compiled.object.progs.get(prog)?.line_at(s));
     let at = line.map_or(String::new(), |l| format!(" at line {l}"));
     error.context(format!("this is a bug in Probity: the kernel refused code that was generated{at}; please report it"))
