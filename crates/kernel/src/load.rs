@@ -297,7 +297,8 @@ fn refused(error: std::io::Error, attr: &sys::ProgAttr<'_>) -> Error {
     // What the code does is not permitted here, however it is written.
     if log.contains("bpf_probe_write_user") && (log.contains("cannot use helper") || log.contains("unknown func")) {
         let what = format!("{what}: this kernel does not let BPF programs write to the memory of processes");
-        let help = "kernel lockdown forbids it: /sys/kernel/security/lockdown must say [none], which is decided at boot";
+        let help =
+            "kernel lockdown forbids it: /sys/kernel/security/lockdown must say [none], which is decided at boot";
         return Error::new(Kind::Permission, what).help(help);
     }
     let slot = rejected_slot(&log);
