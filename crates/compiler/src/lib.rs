@@ -20,6 +20,7 @@ pub mod library;
 pub mod lower;
 pub mod options;
 mod peephole;
+pub mod reference;
 pub mod routine;
 mod select;
 mod vcode;

@@ -16,6 +16,7 @@ mod mistakes;
 mod nothing_left;
 mod output;
 mod probes;
+mod reference;
 mod speculate;
 mod stacks;
 mod subroutines;

@@ -88,6 +88,14 @@ pub struct Variant {
     pub body: Vec<TStmt>,
 }
 
+/// Every name that a program can use without defining it and that works: built-in variables, actions, subroutines, aggregating
+/// functions. What is refused is not among them.
+pub fn known() -> Vec<&'static str> {
+    let subs = sub::SUBS.iter().filter(|row| !row.refused()).map(|row| row.name);
+    let functions = names::FUNCTIONS.iter().map(|f| f.name).filter(|n| !names::REFUSED.contains(n));
+    functions.chain(subs).chain(names::VARIABLES.iter().copied()).collect()
+}
+
 /// An error has been reported.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reported;

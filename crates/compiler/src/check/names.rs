@@ -89,6 +89,9 @@ pub(super) static FUNCTIONS: &[Func] = &[
     f("llquantize", FuncKind::Aggregating, 5, 6),
 ];
 
+/// Actions that are refused with a reason: they cannot be on Linux.
+pub(super) const REFUSED: &[&str] = &["panic", "breakpoint", "chill", "return"];
+
 /// Functions that DTrace or its relatives have and this version has not.
 #[rustfmt::skip]
 const MISSING: &[&str] = &[

@@ -136,6 +136,11 @@ pub(super) fn find(name: &str) -> Option<&'static Row> {
 }
 
 impl Row {
+    /// Whether it is known only to be refused.
+    pub(super) fn refused(&self) -> bool {
+        matches!(self.becomes, Becomes::Refused(..))
+    }
+
     /// For the count of arguments.
     pub(super) fn func(&self) -> super::names::Func {
         super::names::Func {
