@@ -25,6 +25,7 @@ pub fn open(args: &Args, options: &Options) -> Result<Printer> {
     let dropin = args.face == Face::Dtrace;
     let mut style = if dropin { Style::dtrace() } else { Style::default() };
     // DTrace's own test suite sets this.
+    style.group = thousands();
     style.anonymous = dropin && std::env::var_os("_DTRACE_TESTING").is_some();
     dress(&mut style, options);
     style.crossing = probity::crossing_providers();
@@ -121,5 +122,16 @@ impl Consumer for Printer {
 
     fn closed(&self) -> bool {
         self.closed
+    }
+}
+
+/// What the user's language has between thousands, as far as it is known here; nothing in the C locale.
+fn thousands() -> Option<char> {
+    let set = |name| std::env::var(name).ok().filter(|v| !v.is_empty());
+    let locale = set("LC_ALL").or_else(|| set("LC_NUMERIC")).or_else(|| set("LANG"))?;
+    match locale.get(..2)? {
+        "en" | "zh" | "ja" | "ko" | "th" | "he" => Some(','),
+        "de" | "es" | "it" | "nl" | "id" | "tr" | "da" => Some('.'),
+        _ => None,
     }
 }

@@ -66,6 +66,7 @@ impl Json {
                         symbols: cx.symbols,
                         dropin: self.style.dropin,
                         noresolve: self.style.noresolve,
+                        group: self.style.group,
                         zoom: self.style.aggzoom,
                     };
                     printf::format(format, operands, &[], around, &mut text);
@@ -98,6 +99,7 @@ impl Json {
                         symbols: cx.symbols,
                         dropin: self.style.dropin,
                         noresolve: self.style.noresolve,
+                        group: self.style.group,
                         zoom: self.style.aggzoom,
                     },
                 ) {

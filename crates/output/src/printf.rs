@@ -27,6 +27,8 @@ pub struct Surroundings<'a> {
     pub dropin: bool,
     /// User addresses as a file and an offset.
     pub noresolve: bool,
+    /// What stands between thousands under the flag `'`.
+    pub group: Option<char>,
     /// `aggzoom`: the longest bar of a distribution takes all columns.
     pub zoom: bool,
 }
@@ -131,11 +133,11 @@ impl<'a> Spec<'a> {
             }
             ('e' | 'E' | 'f' | 'F' | 'g' | 'G', Value::Int { value, signed, .. }) => {
                 let x = if *signed { *value as f64 } else { *value as u64 as f64 };
-                self.float(x, out);
+                self.float(x, around, out);
             }
-            (_, Value::Float { bits, .. }) => self.float(f64::from_bits(*bits), out),
-            (_, Value::Int { value, size, signed, .. }) => self.int(*value, *size, *signed, out),
-            (_, Value::Pointer(p) | Value::Symbol { addr: p, .. }) => self.int(*p as i64, 8, false, out),
+            (_, Value::Float { bits, .. }) => self.float(f64::from_bits(*bits), around, out),
+            (_, Value::Int { value, size, signed, .. }) => self.int(*value, *size, *signed, around, out),
+            (_, Value::Pointer(p) | Value::Symbol { addr: p, .. }) => self.int(*p as i64, 8, false, around, out),
             (_, v) => {
                 let mut text = string(v).to_vec();
                 self.mark(v, &mut text, around);
@@ -150,7 +152,7 @@ impl<'a> Spec<'a> {
         }
     }
 
-    fn int(&self, value: i64, size: u8, signed: bool, out: &mut Vec<u8>) {
+    fn int(&self, value: i64, size: u8, signed: bool, around: Surroundings, out: &mut Vec<u8>) {
         let narrowed = match self.conversion.modifier.as_str() {
             "hh" => Some(1),
             "h" => Some(2),
@@ -176,6 +178,9 @@ impl<'a> Spec<'a> {
         if digits.len() < self.precision {
             digits.insert_str(0, &"0".repeat(self.precision - digits.len()));
         }
+        if matches!(letter, 'd' | 'u') {
+            self.group(&mut digits, around);
+        }
         let mut sign = match (negative, signed && self.conversion.plus, signed && self.conversion.space) {
             (true, _, _) => "-",
             (_, true, _) => "+",
@@ -191,6 +196,15 @@ impl<'a> Spec<'a> {
             }
         }
         self.number(sign, &digits, self.precision == 0, out);
+    }
+
+    /// Puts the locale's character between the thousands of a number's whole part.
+    fn group(&self, digits: &mut String, around: Surroundings) {
+        let Some(mark) = around.group.filter(|_| self.conversion.group) else { return };
+        let whole = digits.bytes().take_while(u8::is_ascii_digit).count();
+        for at in (1..whole).rev().filter(|at| (whole - at) % 3 == 0) {
+            digits.insert(at, mark);
+        }
     }
 
     /// Pads a number: zeros go between the sign and the digits.
@@ -262,7 +276,7 @@ impl<'a> Spec<'a> {
         }
     }
 
-    fn float(&self, x: f64, out: &mut Vec<u8>) {
+    fn float(&self, x: f64, around: Surroundings, out: &mut Vec<u8>) {
         let precision = match (self.conversion.precision, self.conversion.precision_arg) {
             (None, false) => 6,
             _ => self.precision.min(60),
@@ -276,6 +290,7 @@ impl<'a> Spec<'a> {
         if letter.is_ascii_uppercase() {
             text.make_ascii_uppercase();
         }
+        self.group(&mut text, around);
         let sign = match (x < 0.0, self.conversion.plus, self.conversion.space) {
             (true, _, _) => "-",
             (_, true, _) => "+",

@@ -28,6 +28,8 @@ pub struct Style {
     pub stackindent: usize,
     /// `noresolve`: user addresses as a file and an offset.
     pub noresolve: bool,
+    /// What the locale has between thousands, for the flag `'` of conversions.
+    pub group: Option<char>,
     /// `agghist`: an aggregation of numbers as a bar for each key.
     pub agghist: bool,
     /// `aggpack`: a distribution in one line for each key.
@@ -54,6 +56,7 @@ impl Default for Style {
             rawbytes: false,
             strsize: 256,
             printsize: 8192,
+            group: None,
             agghist: false,
             aggpack: false,
             aggzoom: false,

@@ -50,6 +50,7 @@ impl Text {
             symbols: cx.symbols,
             dropin: self.style.dropin,
             noresolve: self.style.noresolve,
+            group: self.style.group,
             zoom: self.style.aggzoom,
         }
     }

@@ -9,7 +9,7 @@ fn run(f: &str, operands: &[Value], dropin: bool) -> String {
         &parse(f),
         operands,
         &[],
-        Surroundings { symbols: &NoSymbols, dropin, noresolve: false, zoom: false },
+        Surroundings { symbols: &NoSymbols, dropin, noresolve: false, group: Some(','), zoom: false },
         &mut out,
     );
     String::from_utf8_lossy(&out).into_owned()
@@ -166,7 +166,13 @@ fn addresses_and_times() {
     }
     let run = |f: &str, v: Value, symbols: &dyn Symbols| {
         let mut out = Vec::new();
-        format(&parse(f), &[v], &[], Surroundings { symbols, dropin: true, noresolve: false, zoom: false }, &mut out);
+        format(
+            &parse(f),
+            &[v],
+            &[],
+            Surroundings { symbols, dropin: true, noresolve: false, group: Some(','), zoom: false },
+            &mut out,
+        );
         String::from_utf8(out).unwrap()
     };
     assert_eq!(run("%a", Value::Pointer(0x1010), &Names), "vmlinux`f+0x10");
@@ -191,8 +197,30 @@ fn aggregation_values() {
     let value = |func, words| AggValue { func, words, normal: 1 };
     let list = [value(AggFunc::Count, &[3][..]), value(AggFunc::Sum, &[u64::MAX][..]), value(AggFunc::Max, &[][..])];
     let mut out = Vec::new();
-    let around = Surroundings { symbols: &NoSymbols, dropin: true, noresolve: false, zoom: false };
+    let around = Surroundings { symbols: &NoSymbols, dropin: true, noresolve: false, group: Some(','), zoom: false };
     format(&parse("%s: %@d %@5d %@x %@x %d\n"), &[text("k"), long(9)], &list, around, &mut out);
     // Beyond the last the last is taken again.
     assert_eq!(String::from_utf8(out).unwrap(), "k: 3    -1 0 0 9\n");
+}
+
+#[test]
+fn thousands_are_grouped_as_the_locale_has_it() {
+    let grouped = |f: &str, v: Value, group| {
+        let mut format = parse(f);
+        for piece in &mut format.pieces {
+            if let Piece::Conv(c) = piece {
+                c.group = true;
+            }
+        }
+        let around = Surroundings { symbols: &NoSymbols, dropin: true, noresolve: false, group, zoom: false };
+        let mut out = Vec::new();
+        crate::printf::format(&format, &[v], &[], around, &mut out);
+        String::from_utf8(out).unwrap()
+    };
+    assert_eq!(grouped("%d", long(-1_234_567), Some(',')), "-1,234,567");
+    assert_eq!(grouped("%d", long(123), Some(',')), "123");
+    assert_eq!(grouped("%12d|", long(1000), Some('.')), "       1.000|");
+    assert_eq!(grouped("%d", long(1000), None), "1000");
+    assert_eq!(grouped("%x", long(0x12345), Some(',')), "12345");
+    assert_eq!(grouped("%.1f", Value::Float { bits: 1234.5f64.to_bits(), size: 8 }, Some(',')), "1,234.5");
 }
