@@ -85,15 +85,16 @@ pub fn bind(program: &Expanded, env: &dyn Env, types: &mut TypeTable, diags: &mu
     let mut typed: Vec<bool> = Vec::new();
     let mut clauses: Vec<(usize, Vec<Vec<usize>>, Mentions)> = Vec::new();
     let mut inlines: HashMap<&str, Mentions> = HashMap::new();
-    for item in &program.items {
+    for item in program.libraries.iter().chain(&program.items) {
         if let Item::Inline(ast::Inline { declarator: ast::Declarator { name: Some(name), .. }, value, .. }) = item {
             let m = inlines.entry(name.text.as_str()).or_default();
             visit(value, &mut |e| m.see(e));
         }
     }
+    let declares = program.libraries.iter().chain(&program.items).any(|item| matches!(item, Item::Provider(_)));
     // Translators can speak of the context too. Which of them a clause uses shows only when it is checked.
     let mut translators = Mentions::default();
-    for item in &program.items {
+    for item in program.libraries.iter().chain(&program.items) {
         if let Item::Translator(t) = item {
             t.members.iter().for_each(|m| visit(&m.value, &mut |e| translators.see(e)));
         }
@@ -101,7 +102,12 @@ pub fn bind(program: &Expanded, env: &dyn Env, types: &mut TypeTable, diags: &mu
 
     for (item, clause) in program.items.iter().enumerate() {
         let Item::Clause(clause) = clause else { continue };
-        let mentions = mentions(clause, &translators, &inlines);
+        let mut mentions = mentions(clause, &translators, &inlines);
+        // A declaration says which of the probe's own arguments `args[n]` is.
+        if declares && mentions.typed() {
+            mentions.raw = [true; 10];
+            mentions.declared = true;
+        }
         let mut count: HashMap<usize, usize> = HashMap::new();
         for spec in &clause.probes {
             let mut hits = Vec::new();
@@ -294,6 +300,8 @@ pub struct Mentions {
     pub caller: bool,
     /// `ucaller`
     pub ucaller: bool,
+    /// It speaks of typed arguments, and the program declares some probes' arguments.
+    pub declared: bool,
     /// Inlines and other names that it uses.
     names: HashSet<String>,
 }

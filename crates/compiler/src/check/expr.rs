@@ -765,6 +765,9 @@ impl<'a> Checker<'a> {
             // A clause without probes: nothing is known about its arguments.
             return Err(super::Reported);
         };
+        if let Some(value) = self.declared_arg(&probe.probe.desc, n, span) {
+            return value;
+        }
         let Some(arg) = usize::try_from(n).ok().and_then(|n| signature.args.get(n)) else {
             let count = signature.args.len();
             let has = match count {

@@ -166,6 +166,8 @@ struct Checker<'a> {
     translated: HashMap<xlate::Place, (u32, TypeId)>,
     /// The variable that the assignment being checked has made.
     fresh: Option<xlate::Place>,
+    /// The arguments of probes that the program declares, by provider and name.
+    declared_probes: HashMap<(String, String), Vec<provider::Declared>>,
     /// The number of the last [`TKind::Hold`].
     held: u32,
     globals: HashMap<String, Entity>,
@@ -223,6 +225,7 @@ pub fn check(
         frames: Vec::new(),
         translated: HashMap::new(),
         fresh: None,
+        declared_probes: HashMap::new(),
         held: 0,
         globals: HashMap::new(),
         threads: HashMap::new(),
@@ -279,7 +282,7 @@ pub fn check(
 }
 
 /// What a variant's code depends on: equal keys, equal code.
-type VariantKey = (usize, Vec<Option<Location>>, Vec<Option<(TypeId, String, Location)>>);
+type VariantKey = (usize, Vec<Option<Location>>, Vec<Option<(TypeId, String, Location)>>, Option<(String, String)>);
 
 fn variant_key(probe: &BoundProbe, mentions: &Mentions) -> VariantKey {
     let s = &probe.signature;
@@ -290,7 +293,8 @@ fn variant_key(probe: &BoundProbe, mentions: &Mentions) -> VariantKey {
     let count = if mentions.any_arg { whole } else { 0 };
     let args = (0..count).chain(mentions.args.iter().copied());
     let args = args.map(|n| s.args.get(n as usize).map(|a| (a.ty, a.translated.clone(), a.location.clone())));
-    (probe.unit, raw.chain(others).collect(), args.collect())
+    let declared = mentions.declared.then(|| provider::key(&probe.probe.desc));
+    (probe.unit, raw.chain(others).collect(), args.collect(), declared)
 }
 
 impl<'a> Checker<'a> {

@@ -199,7 +199,7 @@ impl Checker<'_> {
         }
     }
 
-    fn raw_arg(&mut self, n: u32, span: Span) -> Res<TExpr> {
+    pub(super) fn raw_arg(&mut self, n: u32, span: Span) -> Res<TExpr> {
         let ty = self.named_int("int64_t");
         if !self.cx.in_clause {
             return self.err(tags::D_ARGS_NONE, span, "a probe's arguments exist in clauses only");

@@ -413,3 +413,16 @@ fn libraries_of_directories() {
         assert!(diags.iter().any(|d| d.tag == "D_PRAGMA_DEPEND"), "{}", shown(&diags));
     }
 }
+
+#[test]
+fn declared_probes_have_the_arguments_that_are_declared() {
+    let with = |clause: &str| {
+        body(&format!(
+            "struct s {{ int x; }}; translator struct s < int v > {{ x = v + 1; }};\n\
+             provider pid {{ probe entry(char *name, int n) : (int n, string name, struct s *n); }};\n{clause}"
+        ))
+    };
+    assert_eq!(with("pid123::malloc:entry { trace(args[0]); }"), "emit0(i32(reg1))");
+    assert_eq!(with("pid123::malloc:entry { trace(args[1]); }"), "emit0(User.str256[reg0])");
+    assert_eq!(with("pid123::malloc:entry { trace(args[2]->x); }"), "emit0(i32(Add(i32(reg1),1)))");
+}

@@ -1,0 +1,2 @@
+provider pid { probe entry(int a); };
+pid123::malloc:entry { trace(args[1]); }
