@@ -83,6 +83,12 @@ pub fn operands(inst: &Inst) -> Vec<Operand> {
         Inst::Sub { block, dst, .. } => {
             vec![Operand::reg_fixed_use(vreg(*block), preg(1)), Operand::reg_fixed_def(vreg(*dst), preg(0))]
         }
+        Inst::Wait { ns, end, count, .. } => {
+            // All three live through the calls in it.
+            let early = |v: V| Operand::new(vreg(v), OperandConstraint::Reg, OperandKind::Def, OperandPos::Early);
+            let late = Operand::new(vreg(*ns), OperandConstraint::Reg, OperandKind::Use, OperandPos::Late);
+            vec![late, early(*end), early(*count)]
+        }
         Inst::Branch { a, b, .. } => std::iter::once(use_reg(*a)).chain(use_rhs(b)).collect(),
         Inst::Jump(_) | Inst::Ret => Vec::new(),
     }
@@ -170,6 +176,7 @@ impl Function for View<'_> {
         let first = match self.insts[inst.index()] {
             Inst::Call { dst, .. } => usize::from(dst.is_some()),
             Inst::Sub { .. } => 1,
+            Inst::Wait { .. } => 0,
             _ => return PRegSet::empty(),
         };
         (first..6).map(preg).collect()

@@ -2,8 +2,9 @@
 //! lead to jumps, and the frame.
 
 use crate::peephole::{Item, Peephole};
-use crate::vcode::{B, Base, Code, Edge, Inst, Rhs, Slot};
+use crate::vcode::{B, Base, Code, Edge, Inst, Rhs, Slot, WAIT_ROOM};
 use probity_bpf::asm::{AsmError, Assembled};
+use probity_bpf::helpers::Helper;
 use probity_bpf::insn::{AluOp, Cond, Insn, R0, R10, Reg, Size, Src, Width};
 use regalloc2::{Allocation, Edit, InstPosition, Output, PReg};
 use std::collections::BTreeSet;
@@ -273,6 +274,10 @@ impl Emit<'_> {
                 self.push(Insn::atomic(probity_bpf::insn::AtomicOp::Cmpxchg, Width::W64, base, off, new));
             }
             Inst::Call { helper, .. } => self.push(Insn::call(*helper)),
+            Inst::Wait { map, .. } => {
+                let (ns, end, count) = (take(), take(), take());
+                self.wait(*map, ns, end, count);
+            }
             Inst::Sub { routine, .. } => self.items.push(Item::Sub(*routine)),
             Inst::Jump(edge) => self.jump(edge, next),
             Inst::Branch { cond, width, b, then, other, .. } => {
@@ -303,6 +308,31 @@ impl Emit<'_> {
             Base::Reg(_) => (take(), off as i16),
             Base::Frame(slot) => (R10, self.frame(*slot, off) as i16),
         }
+    }
+
+    /// Copies a share of the time that is left, again and again, so that the steps get shorter as the end comes near.
+    fn wait(&mut self, map: u32, ns: Reg, end: Reg, count: Reg) {
+        // The verifier keeps two ways out of each step in mind, and 8,192 in all.
+        const STEPS: i32 = 3500;
+        let (again, done) = (self.label(), self.label());
+        self.push(Insn::call(Helper::KtimeGetNs));
+        self.push(Insn::mov64(end, R0));
+        self.push(Insn::add64(end, ns));
+        self.push(Insn::mov64(count, 0));
+        self.bind(again);
+        self.push(Insn::call(Helper::KtimeGetNs));
+        self.jmp64(Cond::Ge, R0, end, done);
+        self.push(Insn::add64(count, 1));
+        self.jmp64(Cond::Gt, count, STEPS, done);
+        self.push(Insn::mov64(Reg(2), end));
+        self.push(Insn::alu64(AluOp::Sub, Reg(2), R0));
+        self.push(Insn::alu64(AluOp::Rsh, Reg(2), 5));
+        self.push(Insn::alu64(AluOp::And, Reg(2), (WAIT_ROOM - 1) as i32));
+        self.wide(Insn::ld_map_value(Reg(1), map, 0));
+        self.push(Insn::mov64(Reg(3), Reg(1)));
+        self.push(Insn::call(Helper::ProbeReadKernel));
+        self.ja(again);
+        self.bind(done);
     }
 
     /// A binary search for the highest bit.

@@ -76,6 +76,8 @@ pub struct Plan {
     pub arrays: Vec<ArrayPlan>,
     /// Number of CPUs rounded up to a power of two, less 1: a CPU number masked with it is itself, provably bounded.
     pub cpu_mask: u32,
+    /// Index of the map that programs which wait copy about in, once one does.
+    pub wait_map: Option<u32>,
     /// Index of the map of scratch slots, once one is used.
     pub scratch_map: Option<u32>,
     /// Bytes of a scratch slot.
@@ -289,6 +291,7 @@ pub fn plan(program: &Program, options: &CodegenOptions) -> Result<Plan, Codegen
         state_size,
         arrays,
         cpu_mask: rows - 1,
+        wait_map: None,
         scratch_map: None,
         scratch_size: 2 * copyin,
         copyin,
@@ -356,6 +359,14 @@ impl Plan {
     pub fn fault_ring(&mut self) -> u32 {
         *self.layout.fault_ring.get_or_insert_with(|| {
             self.maps.push(MapSpec::ringbuf("faults", FAULT_RING));
+            self.maps.len() as u32 - 1
+        })
+    }
+
+    /// The map that programs which wait copy about in.
+    pub fn wait_map(&mut self) -> u32 {
+        *self.wait_map.get_or_insert_with(|| {
+            self.maps.push(MapSpec::new("wait", MapKind::Array, 4, crate::vcode::WAIT_ROOM, 1));
             self.maps.len() as u32 - 1
         })
     }

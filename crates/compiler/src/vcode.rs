@@ -11,6 +11,12 @@ use probity_bpf::insn::{AluOp, AtomicOp, Cond, Size, Width};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct V(pub u32);
 
+/// The longest [`Inst::Wait`], ns.
+pub const WAIT_MAX: u32 = 500_000_000;
+
+/// Bytes of the map's value that [`Inst::Wait`] copies.
+pub const WAIT_ROOM: u32 = 16 << 20;
+
 /// A block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct B(pub u32);
@@ -91,6 +97,9 @@ pub enum Inst {
     Cmpxchg { base: Base, off: i32, expect: V, new: V, dst: V },
     /// A helper call.
     Call { helper: Helper, args: Vec<V>, dst: Option<V> },
+    /// Waits `ns` nanoseconds, at most [`WAIT_MAX`], by copying about in the value of a map of [`WAIT_ROOM`] bytes: the only thing that takes
+    /// a program time and is bounded for the verifier. `end` and `count` are destroyed.
+    Wait { map: u32, ns: V, end: V, count: V },
     /// A call of a routine ([`Code::routines`]) with the address of its block; gives its status.
     Sub { routine: u32, block: V, dst: V },
     /// The end of a block: go on there.
@@ -120,6 +129,7 @@ impl Inst {
             | Inst::Cmpxchg { dst, .. }
             | Inst::Sub { dst, .. } => (Some(dst), None),
             Inst::Log2 { dst, tmp, .. } => (Some(dst), Some(tmp)),
+            Inst::Wait { end, count, .. } => (Some(end), Some(count)),
             Inst::Call { dst, .. } => (dst, None),
             _ => (None, None),
         };
@@ -163,6 +173,7 @@ impl Inst {
                 f(*new);
             }
             Inst::Sub { block, .. } => f(*block),
+            Inst::Wait { ns, .. } => f(*ns),
             Inst::Call { args, .. } => args.iter().for_each(|&v| f(v)),
             _ => {}
         }
@@ -197,6 +208,7 @@ impl Inst {
             Inst::Store { .. } | Inst::Atomic { .. } | Inst::Fetch { .. } | Inst::Cmpxchg { .. } | Inst::Sub { .. } => {
                 false
             }
+            Inst::Wait { .. } => false,
             Inst::Call { helper, .. } => matches!(
                 helper,
                 Helper::KtimeGetNs

@@ -454,6 +454,8 @@ pub enum KernelAct {
     /// Sends a signal (operand: its number) to the process that runs; an `IllegalOp` fault, with the number, where the kernel
     /// refuses: no such signal, a kernel thread, process 1.
     Raise,
+    /// Spends about as many nanoseconds as its operand says, at most half a second: more is an `IllegalOp` fault, with the operand.
+    Chill,
     /// The kernel function that the probe is at returns its operand at once, without being run; an `IllegalOp` fault where the
     /// kernel refuses. Only in programs with the registers as context.
     Return,

@@ -9,6 +9,8 @@ use crate::policy::{Policy, Verdict};
 use crate::speculation::{Fate, Speculations, handle_of};
 use crate::target::Targets;
 use crate::ticks::Ticks;
+use probity_bpf::helpers::Helper;
+use probity_bpf::insn::Insn;
 use probity_compiler::{Compiled, Options};
 use probity_ir::{
     Action, AggId, Drop as Cause, ENTRY_BOUNDS, Expr, Layout, Phase, Program, RingKind, SPEC_ID_BITS, SPEC_SLOT,
@@ -153,6 +155,11 @@ fn names_processes(program: &Program) -> bool {
 /// Says which source line a rejected program came from; this is our bug (G3).
 fn rejected(error: Error, compiled: &Compiled) -> Error {
     let Some((prog, slot)) = error.rejected_at().filter(|_| error.kind() == Kind::Rejected) else { return error };
+    let Some((prog, slot)) = error.rejected_at() else { return error };
+    let overrides = |p: &probity_bpf::ProgSpec| p.insns.contains(&Insn::call(Helper::OverrideReturn));
+    if compiled.object.progs.get(prog).is_some_and(overrides) {
+        return error.context("return() needs a kernel with CONFIG_BPF_KPROBE_OVERRIDE, which this one may be without");
+    }
     let line = slot.and_then(|s| compiled.object.progs.get(prog)?.line_at(s));
     let at = line.map_or(String::new(), |l| format!(" at line {l}"));
     error.context(format!("this is a bug in Probity: the kernel refused code that was generated{at}; please report it"))

@@ -118,6 +118,18 @@ fn what_cannot_be_done_says_why() {
 }
 
 #[test]
+fn a_program_waits() {
+    if !permitted() {
+        return;
+    }
+    let d = "BEGIN { t = timestamp; chill(20000000); } tick-1ms { printf(\"%d\\n\", timestamp - t); exit(0); }";
+    let waited: i64 = answer(&["-wqn", d]).trim().parse().expect("a number");
+    assert!(waited >= 20_000_000, "{waited}");
+    let long = run(&["-wqn", "BEGIN { x = 600000000; chill(x); } BEGIN { exit(0); }"]);
+    assert!(long.err.contains("illegal operation"), "{}", long.err);
+}
+
+#[test]
 fn packets_are_in_pcap_files() {
     if !permitted() {
         return;

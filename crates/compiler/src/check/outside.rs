@@ -134,12 +134,7 @@ impl Checker<'_> {
             let message = format!("chill() of {n} ns: it takes 0 to {MAX_CHILL}, half a second");
             return self.err(tags::D_PROTO_ARG, ns.span, message);
         }
-        let d = Diagnostic::error(
-            tags::D_UNKNOWN,
-            ns.span,
-            "chill() is not supported by this version: a BPF program cannot wait",
-        );
-        self.report(d.help("to delay a process, stop() it and continue it from system()"))
+        Ok(TAction::Kernel(KernelAct::Chill, vec![ns]))
     }
 
     /// `return(value)`

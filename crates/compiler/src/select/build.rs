@@ -542,6 +542,13 @@ impl Build {
         dst
     }
 
+    /// Waits so many nanoseconds.
+    pub fn wait(&mut self, map: u32, ns: V) {
+        let (end, count) = (self.reg(), self.reg());
+        self.push(Inst::Wait { map, ns, end, count });
+        self.calls += 1;
+    }
+
     /// The address of a place.
     pub fn addr(&mut self, base: Base, off: i32) -> V {
         match base {

@@ -4,7 +4,7 @@
 //! atomic instructions, so that CPUs and interrupts need no lock; see [`probity_ir::layout`].
 
 use super::Select;
-use crate::vcode::{B, Base, Rhs, V};
+use crate::vcode::{B, Base, Rhs, V, WAIT_MAX};
 use probity_bpf::helpers::Helper;
 use probity_bpf::insn::{AluOp, AtomicOp, Cond, Size, Width};
 use probity_ir::{Drop, ExprId, Fault, KernelAct, SPEC_ID_BITS, SPEC_SLOT, TempId};
@@ -22,6 +22,7 @@ impl Select<'_> {
             (KernelAct::SpecRoom { bytes }, Some(handle)) => self.spec_room(bytes, handle),
             (KernelAct::SpecEnd, Some(id)) => self.spec_end(id),
             (KernelAct::Raise, Some(signal)) => self.send_signal(signal),
+            (KernelAct::Chill, Some(ns)) => self.chill(ns),
             (KernelAct::Return, Some(value)) => self.override_return(value),
             (_, None) => self.b.imm(0),
         };
@@ -34,6 +35,14 @@ impl Select<'_> {
         let signal = self.int(signal);
         let result = self.b.call(Helper::SendSignal, &[signal]);
         self.fault_if(Cond::Ne, result, Rhs::Imm(0), Fault::IllegalOp, signal);
+        self.b.imm(0)
+    }
+
+    fn chill(&mut self, ns: ExprId) -> V {
+        let ns = self.int(ns);
+        self.fault_if(Cond::Gt, ns, Rhs::Imm(WAIT_MAX as i32), Fault::IllegalOp, ns);
+        let map = self.plan.wait_map();
+        self.b.wait(map, ns);
         self.b.imm(0)
     }
 

@@ -469,7 +469,7 @@ impl Run<'_> {
             },
             KernelAct::SpecEnd if !(0..=nspec).contains(&first) => return Err((Fault::IllegalOp, first as u64)),
             // The generator makes none of these; the back end's tests look at what they call.
-            KernelAct::Raise | KernelAct::Return => 0,
+            KernelAct::Raise | KernelAct::Chill | KernelAct::Return => 0,
             KernelAct::SpecEnd => match slot(self.state, first).filter(|s| s.0 % 2 == 1) {
                 Some(s) => {
                     s.0 += 1;

@@ -574,6 +574,7 @@ fn act(items: &mut Items<'_>) -> Result<KernelAct> {
         ("spec-use", KernelAct::SpecUse),
         ("spec-end", KernelAct::SpecEnd),
         ("raise", KernelAct::Raise),
+        ("chill", KernelAct::Chill),
         ("return", KernelAct::Return),
     ] {
         if items.flag(word) {

@@ -465,6 +465,7 @@ fn act(act: &KernelAct) -> Node {
         KernelAct::SpecRoom { bytes } => list!["spec-room", *bytes],
         KernelAct::SpecEnd => "spec-end".into(),
         KernelAct::Raise => "raise".into(),
+        KernelAct::Chill => "chill".into(),
         KernelAct::Return => "return".into(),
     }
 }

@@ -182,6 +182,7 @@ impl Rng {
                     KernelAct::SpecRoom { bytes: 40 },
                     KernelAct::SpecEnd,
                     KernelAct::Raise,
+                    KernelAct::Chill,
                     KernelAct::Return,
                 ]),
                 dst: self.option(|_| temp),
