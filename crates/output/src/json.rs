@@ -3,7 +3,7 @@
 //! Every object has `type`:
 //!
 //! - `record`: `time` (ns, monotonic), `cpu`, `probe` {`id`, `provider`, `module`, `function`, `name`}, `clause` (line of the
-//!   source), `items`: `{"action":"trace","value":V}`, `{"action":"printf","text":S,"args":[V…]}`, `{"action":"default"}`,
+//!   source), `items`: `{"action":"trace","value":V}` (for arrays and structs with their `ctype` and, as `typed`, P), `{"action":"printf","text":S,"args":[V…]}`, `{"action":"default"}`,
 //!   `{"action":"tracemem","value":{"bytes":"hex"}}`, and `{"action":"print","ctype":"struct s","value":P}` with `"address":"0x…"` for what
 //!   a pointer points to and `"truncated":true` beyond `printsize`. P is an object with the members' names, an array, a string for characters,
 //!   an enumerator's name, `"0x…"` for a pointer, or a number; `{"action":"system","command":S}`, `{"action":"freopen","file":S}`,
@@ -30,7 +30,7 @@ use crate::render::{Renderer, Style, apply};
 use crate::stats;
 use crate::symbol;
 use crate::typed;
-use probity_ir::{Action, AggFunc, AggId};
+use probity_ir::{Action, AggFunc, AggId, Operand, Show};
 use serde_json::{Value as J, json};
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -59,7 +59,17 @@ impl Json {
         let mut items = Vec::new();
         for (item, action) in record.items.iter().zip(actions) {
             match (item, action) {
-                (Item::Trace(value), _) => items.push(json!({"action": "trace", "value": value_json(cx, value)})),
+                (Item::Trace(value), action) => {
+                    let mut item = json!({"action": "trace", "value": value_json(cx, value)});
+                    // Bytes of a known type are shown as that too.
+                    if let (Value::Bytes(bytes), Action::Trace(Operand { show: Show::Bytes { ty: Some(ty) }, .. })) =
+                        (value, action)
+                    {
+                        item["ctype"] = typed::type_name(cx.types, *ty).into();
+                        item["typed"] = typed::json(cx.types, *ty, bytes, u64::MAX);
+                    }
+                    items.push(item);
+                }
                 (Item::Printf(operands), Action::Printf { format, .. }) => {
                     let mut text = Vec::new();
                     let around = Surroundings {
