@@ -9,6 +9,7 @@ mod cpc;
 mod derived;
 mod dtrace;
 mod foreign;
+mod io;
 mod kernel_types;
 mod kinds;
 mod near;
@@ -20,6 +21,7 @@ mod sched;
 mod sdt;
 mod syscall;
 mod syscall_names;
+mod tcp;
 #[cfg(test)]
 mod testing;
 pub mod unwind_table;
@@ -143,6 +145,9 @@ pub static PROVIDERS: &[&dyn Provider] = &[
     &syscall::Syscall,
     &proc::PROC,
     &sched::SCHED,
+    &io::IO,
+    &tcp::TCP,
+    &tcp::UDP,
     &sdt::Sdt,
     &rawtp::RawTp,
     &pid::Pid,
