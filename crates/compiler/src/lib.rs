@@ -220,7 +220,8 @@ pub fn codegen_options(program: &Program, options: &Options, ncpu: u32) -> Codeg
             entries(options.aggsize, keyed_size(program)).saturating_mul(u64::from(ncpu)).max(u64::from(ncpu)),
         )
         .min(MOST_ENTRIES),
-        dyn_entries: small(entries(options.dynvarsize, element_size(program)).max(1)).min(MOST_ENTRIES),
+        // DTrace counts the keys and values, and the number of the variable.
+        dyn_entries: small((options.dynvarsize / (element_size(program).unwrap_or(0) + 4)).max(1)).min(MOST_ENTRIES),
         scratch: small(options.scratchsize),
     }
 }

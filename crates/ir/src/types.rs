@@ -12,8 +12,7 @@ pub struct TypeId(pub u32);
 pub enum Space {
     /// Kernel memory, read with `bpf_probe_read_kernel`.
     Kernel,
-    /// Memory of the current process, read with `bpf_probe_read_user`. The tracer's own clauses (all phases but
-    /// [`crate::Phase::Run`]) have none: there all of it is unreadable.
+    /// Memory of the current process, read with `bpf_probe_read_user`.
     User,
     /// The firing's scratch memory (`copyin`, `alloca`): the value is an offset into the claimed slot.
     Scratch,

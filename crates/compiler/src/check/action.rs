@@ -232,7 +232,19 @@ impl Checker<'_> {
     }
 
     pub(super) fn printf(&mut self, first: &Expr, rest: &[Expr], span: Span) -> Res<TAction> {
-        let (format, spans) = self.format(first, "printf")?;
+        let before = self.diags.len();
+        let (format, spans) = match self.format(first, "printf") {
+            Ok(format) => format,
+            Err(reported) => {
+                // What is wrong with the arguments comes first, as in DTrace.
+                let mut of_format = self.diags.split_off(before);
+                for e in rest.iter().filter(|e| !matches!(e.kind, ExprKind::Aggregation(_) | ExprKind::Call { .. })) {
+                    let _ = self.expr(e);
+                }
+                self.diags.append(&mut of_format);
+                return Err(reported);
+            }
+        };
         let mut values = Vec::new();
         let mut bad = false;
         let conversions: Vec<&Conversion> = taken(&format);

@@ -107,12 +107,12 @@ impl Checker<'_> {
                         self.scratch_size(name, &len)?;
                         let void = self.basic.void;
                         let ty = self.types.pointer(void, Space::Scratch);
-                        Ok(TExpr { kind: TKind::CopyIn(addr, len), ty, span })
+                        Ok(TExpr { kind: TKind::CopyIn(addr, self.process_memory(), len), ty, span })
                     }
                     (_, max) => {
                         // The NUL is one of them.
                         let max = max.map(|max| Box::new(self.one_less(*max)));
-                        let kind = TKind::ReadStr { addr, space: Space::User, max, len: None };
+                        let kind = TKind::ReadStr { addr, space: self.process_memory(), max, len: None };
                         Ok(TExpr { kind, ty: string, span })
                     }
                 }

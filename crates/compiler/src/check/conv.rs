@@ -133,7 +133,7 @@ impl Checker<'_> {
     /// The string at an address. What `copyin` fetched ends where the copy does, NUL or not.
     pub(super) fn read_str(&mut self, addr: TExpr, space: Space, span: Span) -> TExpr {
         let max = match &addr.kind {
-            TKind::CopyIn(_, len) if !len.has_effect() => Some(len.clone()),
+            TKind::CopyIn(_, _, len) if !len.has_effect() => Some(len.clone()),
             _ => None,
         };
         let kind = TKind::ReadStr { addr: Box::new(addr), space, max, len: None };

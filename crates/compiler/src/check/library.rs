@@ -66,7 +66,7 @@ impl<'a> Checker<'a> {
         // All of it is read, whatever there is to be copied.
         let room = make(TKind::Memory(MemoryCall::Alloca, vec![room]), scratch);
         let held = make(TKind::Held(self.held), scratch);
-        let copy = make(TKind::Memory(MemoryCall::CopyInto, vec![start, most, held.clone()]), void);
+        let copy = make(TKind::Memory(MemoryCall::CopyInto(Space::User), vec![start, most, held.clone()]), void);
         let copied = Box::new(held);
         let copied = make(TKind::Object(copied, Space::Scratch, None), bytes);
         let words = make(TKind::Sub(Sub::Words, vec![copied, len]), string);

@@ -43,7 +43,7 @@ impl Checker<'_> {
         let from = self.number("copyinto", 0, from, "uintptr_t")?;
         let len = self.number("copyinto", 1, len, "size_t")?;
         let to = self.scratch_pointer("copyinto", 2, to)?;
-        self.memory_call(MemoryCall::CopyInto, [from, len, to], span)
+        self.memory_call(MemoryCall::CopyInto(self.process_memory()), [from, len, to], span)
     }
 
     /// `copyout(from, to, n)`, `copyoutstr(s, to, n)`
@@ -66,6 +66,12 @@ impl Checker<'_> {
         let len = self.number(name, 2, len, "size_t")?;
         self.destructive(name, span)?;
         self.memory_call(MemoryCall::CopyOut(space, text), [from, to, len], span)
+    }
+
+    /// What the functions read that copy from a process. In a clause that the tracer runs itself there is none, and addresses of
+    /// user space can never be read as the kernel's: so they fault.
+    pub(super) fn process_memory(&self) -> Space {
+        if self.runs_in_tracer() { Space::Kernel } else { Space::User }
     }
 
     fn memory_call(&mut self, call: MemoryCall, args: [TExpr; 3], span: Span) -> Res<TExpr> {

@@ -224,6 +224,20 @@ impl Checker<'_> {
         if let Some(&ty) = [ta, tb].iter().find(|ty| self.is_float(**ty)) {
             return self.no_float_arithmetic(op.text(), tags::D_OP_INCOMPAT, ty, op_span);
         }
+        // The string from a byte on.
+        let string = |c: &Self, e: &TExpr| c.class(e.ty) == Class::String;
+        if op == BinaryOp::Add && (string(self, &a) && self.is_int(&b) || string(self, &b) && self.is_int(&a)) {
+            let (text, by) = if string(self, &a) { (a, b) } else { (b, a) };
+            let (long, string, at) = (self.basic.long, self.basic.string, by.span);
+            let by = self.convert(by, long);
+            let most = u32::try_from(self.options.strsize).unwrap_or(u32::MAX);
+            // Nothing is known of what is in front of a string.
+            let by = match self.constant(&by) {
+                Some(n) if (0..i64::from(most)).contains(&n) => by,
+                _ => TExpr { kind: TKind::Bounded(Box::new(by), most), ty: long, span: at },
+            };
+            return Ok(TExpr { kind: TKind::Sub(probity_ir::Sub::Substr, vec![text, by]), ty: string, span });
+        }
         let (Some(a), Some(b)) = (self.scalar(a), self.scalar(b)) else {
             return self.incompatible(op_span, ta, op.text(), tb);
         };

@@ -124,7 +124,7 @@ pub enum TKind {
     /// `speculation()`
     Speculation,
     /// `copyin(addr, len)`: the offset of the copy in scratch memory.
-    CopyIn(Box<TExpr>, Box<TExpr>),
+    CopyIn(Box<TExpr>, Space, Box<TExpr>),
     /// A call that takes or copies memory; its operands in the order in which they are written.
     Memory(MemoryCall, Vec<TExpr>),
     /// `target = value`, `target op= value` (the value given in full then, with the target's old value as [`TKind::Old`]).
@@ -169,8 +169,8 @@ pub enum MemoryCall {
     Alloca,
     /// `bcopy(from, to, n)`: whose memory it is from, where it is no string.
     Copy(Space),
-    /// `copyinto(from, n, to)`
-    CopyInto,
+    /// `copyinto(from, n, to)`: whose memory it is from.
+    CopyInto(Space),
     /// `copyout(from, to, n)`: whose memory it is from, where it is no string; whether it is `copyoutstr`.
     CopyOut(Space, bool),
 }
@@ -364,7 +364,7 @@ impl TExpr {
             TKind::Un(_, a) | TKind::Convert(a) | TKind::Truth(a) | TKind::StrLen(a) | TKind::Object(a, ..) => vec![a],
             TKind::Bin(_, a, b) | TKind::And(a, b) | TKind::Or(a, b) | TKind::StrCmp(_, a, b) => vec![a, b],
             TKind::FloatCmp(_, a, b) => vec![a, b],
-            TKind::StrJoin(a, b) | TKind::CopyIn(a, b) | TKind::Comma(a, b) => vec![a, b],
+            TKind::StrJoin(a, b) | TKind::CopyIn(a, _, b) | TKind::Comma(a, b) => vec![a, b],
             TKind::Cond(c, a, b) => vec![c, a, b],
             TKind::ReadStr { addr, max, .. } => std::iter::once(&**addr).chain(max.as_deref()).collect(),
             TKind::Assign { target, value, add } => [&**target, &**value].into_iter().chain(add.as_deref()).collect(),

@@ -277,10 +277,10 @@ impl ClauseLower<'_> {
             }
             TKind::Sub(sub, args) => self.subroutine(e, *sub, args),
             TKind::Strtok(s, delimiters) => self.strtok(e, s.as_deref(), delimiters),
-            TKind::CopyIn(addr, len) => {
+            TKind::CopyIn(addr, space, len) => {
                 let (addr, len) = self.both(addr, len);
                 let dst = self.temp();
-                self.effect(Stmt::CopyIn { dst, addr, len, space: Space::User });
+                self.effect(Stmt::CopyIn { dst, addr, len, space: *space });
                 self.add(Expr::Temp(dst))
             }
             TKind::Memory(call, args) => self.memory_call(*call, args),

@@ -231,8 +231,8 @@ impl ClauseLower<'_> {
                 return self.add(Expr::Temp(dst));
             }
             (MemoryCall::Copy(space), &[from, to, len]) => self.effect(Stmt::Copy { to, from, space, len }),
-            (MemoryCall::CopyInto, &[from, len, to]) => {
-                self.effect(Stmt::Copy { to, from, space: Space::User, len });
+            (MemoryCall::CopyInto(space), &[from, len, to]) => {
+                self.effect(Stmt::Copy { to, from, space, len });
             }
             (MemoryCall::CopyOut(space, text), &[from, to, len]) => {
                 self.effect(Stmt::CopyOut { to, from, space, len, text });

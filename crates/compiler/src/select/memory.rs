@@ -19,11 +19,6 @@ impl Select<'_> {
         }
     }
 
-    /// Whether the tracer itself runs the unit.
-    pub(super) fn runs_in_tracer(&self) -> bool {
-        self.unit.phase != probity_ir::Phase::Run
-    }
-
     /// Reads `size` bytes to `base + off`; gives what the helper returns, 0 or an error.
     pub(super) fn probe_read(&mut self, base: Base, off: i32, size: Rhs, addr: V, space: Space) -> V {
         let to = self.b.addr(base, off);
@@ -31,10 +26,6 @@ impl Select<'_> {
             Rhs::Imm(n) => self.b.imm(n.into()),
             Rhs::Reg(v) => v,
         };
-        if space == Space::User && self.runs_in_tracer() {
-            // There is no process whose memory it could be.
-            return self.b.imm(-14);
-        }
         let helper = match space {
             Space::User if self.unit.prog.sleepable => Helper::CopyFromUser,
             Space::User => Helper::ProbeReadUser,
@@ -91,9 +82,6 @@ impl Select<'_> {
             Rhs::Imm(n) => self.b.imm(n.into()),
             Rhs::Reg(v) => v,
         };
-        if space == Space::User && self.runs_in_tracer() {
-            return self.b.imm(-14);
-        }
         let helper = if space == Space::User { Helper::ProbeReadUserStr } else { Helper::ProbeReadKernelStr };
         self.b.call(helper, &[to, size, addr])
     }

@@ -1,1 +1,1 @@
-BEGIN { trace("a" + 1); }
+BEGIN { trace("a" - 1); }

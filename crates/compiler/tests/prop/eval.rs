@@ -789,7 +789,6 @@ impl Run<'_> {
         let env = self.env();
         let ctx_len = self.firing.ctx.len() as u64;
         let bytes = match space {
-            Space::User if unit.phase != Phase::Run => None,
             // Reading nothing can be done anywhere that is an address of the space at all.
             Space::User if len == 0 && addr < USER_END => Some(Vec::new()),
             Space::User if addr < USER_END => env.user.read(addr, len, unit.prog.sleepable),
