@@ -239,6 +239,12 @@ fn probes_of(spec: &ProbeSpec, zdefs: bool, env: &dyn Env, hits: &mut Vec<Probe>
                     let mut d = env_error(&error, tags::D_PDESC_ZERO, Some(spec.span), &what);
                     if let Some(foreign) = env.foreign(&desc) {
                         d = d.help(foreign);
+                    } else if error.tag.is_none()
+                        && let [only] = &env.near_probes(&desc)[..]
+                        && !only.contains(':')
+                    {
+                        // There is no such provider, but one with a name like it.
+                        d = d.suggest(provider.span, only.clone(), format!("use `{only}`"));
                     }
                     // To DTrace a provider without probes and one that does not exist are the same.
                     let zero = d.tag == tags::D_PDESC_ZERO;

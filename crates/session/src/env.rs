@@ -140,7 +140,7 @@ impl Env for World<'_> {
     }
 
     fn near_probes(&self, pattern: &ProbeDesc) -> Vec<String> {
-        probity_providers::near(self.sys, pattern)
+        probity_providers::near(self.sys, pattern, &probity_syntax::distance)
     }
 
     fn task_switch(&self, types: &mut TypeTable) -> Option<(Probe, Signature)> {
@@ -184,5 +184,24 @@ impl Env for World<'_> {
     fn ncpu(&self) -> u32 {
         // Maps are laid out by number, so the highest possible CPU decides, not how many there are.
         self.sys.possible_cpus().ok().and_then(|c| c.iter().max().copied()).map_or(1, |m| m + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suggestions_name_whole_probes() {
+        let sys = System::live();
+        let near = |p: &str, m: &str, f: &str, n: &str| World::new(&sys).near_probes(&ProbeDesc::new(p, m, f, n));
+        assert!(near("syscall", "", "opne", "entry").contains(&"syscall:vmlinux:open:entry".to_owned()));
+        assert!(near("syscall", "", "rexit", "entry").iter().any(|hint| hint.contains("exit_group")));
+        assert_eq!(near("dtrace", "", "", "BEGN"), ["dtrace:::BEGIN"]);
+        assert_eq!(near("syscal", "", "read", "entry"), ["syscall"]);
+        assert!(near("zzzzzz", "", "", "").is_empty());
+        assert_eq!(near("syscall", "libc", "read", "entry")[0], "syscall:vmlinux:read:entry");
+        assert!(near("syscall", "", "read", "exit").is_empty());
+        assert_eq!(near("syscall", "", "read", "retrun")[0], "syscall:vmlinux:read:return");
     }
 }

@@ -162,6 +162,17 @@ pub fn near<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Op
     best.map(|(_, candidate)| candidate)
 }
 
+/// How far apart two names are: insertions, losses, changes and swaps of neighbours, as slips of the fingers go. Letters' case
+/// is free. `usize::MAX` where it is not worth knowing: names are foreign, and the comparison is quadratic.
+pub fn distance(a: &str, b: &str) -> usize {
+    let lower = |text: &str| -> Vec<char> { text.chars().take(129).flat_map(char::to_lowercase).collect() };
+    let (a, b) = (lower(a), lower(b));
+    if a.len().abs_diff(b.len()) > 8 || a.len() > 128 {
+        return usize::MAX;
+    }
+    edits(&a, &b)
+}
+
 /// Optimal string alignment distance.
 fn edits(a: &[char], b: &[char]) -> usize {
     let mut before_last: Vec<usize> = Vec::new();
@@ -183,6 +194,16 @@ fn edits(a: &[char], b: &[char]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn slips_are_close() {
+        let cases =
+            [("read", "read", 0), ("raed", "read", 1), ("opn", "open", 1), ("Begin", "BEGIN", 0), ("", "abc", 3)];
+        for (a, b, far) in cases {
+            assert_eq!((distance(a, b), distance(b, a)), (far, far), "{a} {b}");
+        }
+        assert_eq!(distance("", "123456789"), usize::MAX);
+    }
 
     #[test]
     fn near_finds_the_likely_name() {

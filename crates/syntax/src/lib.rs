@@ -20,7 +20,7 @@ pub mod span;
 pub mod tags;
 mod token;
 
-pub use diag::{Diagnostic, Note, Severity, Suggestion, near};
+pub use diag::{Diagnostic, Note, Severity, Suggestion, distance, near};
 pub use macros::Macros;
 pub use parse::{MAX_DEPTH, ParseOptions, SpecKind, parse, parse_clause_flag};
 pub use render::{render_dtrace, render_pretty};

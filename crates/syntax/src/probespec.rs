@@ -23,6 +23,7 @@ pub(crate) fn length(text: &str, kind: SpecKind) -> usize {
     let mut i = 0;
     let mut colons = 0;
     let mut field_start = true;
+    let mut field = 0;
     let mut in_path = false;
     while let Some(byte) = bytes.get(i) {
         let at_start = std::mem::replace(&mut field_start, false);
@@ -35,9 +36,12 @@ pub(crate) fn length(text: &str, kind: SpecKind) -> usize {
             b':' => {
                 colons += 1;
                 field_start = true;
+                field = i + 1;
                 in_path = false;
             }
             b'/' if in_path => {}
+            // `./x`, `../x`
+            b'/' if matches!(&text[field..i], "." | "..") && is_path(&text[i..], colons, kind) => in_path = true,
             b'/' if at_start && is_path(&text[i..], colons, kind) => in_path = true,
             b'[' => i += set_length(&bytes[i..]) - 1,
             b'$' | b'*' | b'?' | b'!' | b'-' | b'.' | b'_' | b'`' | b'@' | b'+' | b'~' | b'^' | b'%' | b']' => {}
@@ -85,7 +89,12 @@ pub(crate) fn read(lexer: &mut Lexer<'_>, lo: usize, hi: usize, kind: SpecKind) 
         lexer.report(Diagnostic::error(tags::D_PDESC_INVAL, span, message));
         return None;
     }
+    let before = lexer.diags.len();
     let text = expand(lexer, written, lo);
+    if lexer.diags.len() > before {
+        // What a wrong macro stands for would be wrong again.
+        return None;
+    }
     if let Some(id) = read_id(&text) {
         return match id {
             Some(kind) => Some(ProbeSpec { kind, text, span }),
@@ -230,6 +239,9 @@ mod tests {
         assert_eq!(cut("a:/x/ {"), "a:");
         assert_eq!(cut("uprobe:/bin/x:main:entry /a/"), "uprobe:/bin/x:main:entry");
         assert_eq!(cut("uprobe:/bin/x:main:entry/a/"), "uprobe:/bin/x:main:entry");
+        assert_eq!(cut("uprobe:./x:main:entry{}"), "uprobe:./x:main:entry");
+        assert_eq!(cut("uprobe:../y/x:main:entry /a/"), "uprobe:../y/x:main:entry");
+        assert_eq!(cut("a:b.c/d == 1/"), "a:b.c");
         assert_eq!(cut("uprobe:/usr/lib/*/libc.so.6:malloc:entry"), "uprobe:/usr/lib/*/libc.so.6:malloc:entry");
         assert_eq!(cut(":::/a/"), ":::");
         assert_eq!(cut("a[!, ]b"), "a[!");

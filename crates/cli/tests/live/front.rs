@@ -116,3 +116,14 @@ fn a_header_of_probes_compiles_and_leaves_notes() {
     let help = run(&["-h"]);
     assert!(help.status == 0 && help.out.contains("usage: probity"), "{}", help.out);
 }
+
+#[test]
+fn mistakes_name_what_was_meant_once() {
+    let r = run(&["-e", "-n", "syscal:::entry"]);
+    assert!(r.err.contains("use `syscall`"), "{}", r.err);
+    let r = run(&["-e", "-n", "pid$target::malloc:entry"]);
+    assert_eq!(r.err.matches("error[").count(), 1, "{}", r.err);
+    assert!(r.err.contains("-p or -c"), "{}", r.err);
+    let r = run(&["-e", "-n", "syscall:vmlinux:openat:entry { printf(\"%s\", args[1]); }"]);
+    assert!(r.err.contains("copyinstr()") && !r.err.contains("stringof"), "{}", r.err);
+}

@@ -355,6 +355,9 @@ impl Checker<'_> {
         let help = match (wanted, self.class(ty)) {
             (Takes::Integer, Class::String) => Some("print a string with `%s`".to_string()),
             (Takes::String, Class::Int(..)) => Some("print an integer with `%d`".to_string()),
+            (Takes::String, Class::Pointer(_, probity_ir::Space::User)) => {
+                Some("it points into the program's memory: read the string with copyinstr()".to_string())
+            }
             (Takes::String, Class::Pointer(..)) => {
                 Some("make a string of it with stringof() (kernel memory) or copyinstr() (user memory)".to_string())
             }
