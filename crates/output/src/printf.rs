@@ -107,7 +107,7 @@ impl<'a> Spec<'a> {
     fn value(&self, value: &Value, around: Surroundings, out: &mut Vec<u8>) {
         match (self.conversion.letter, value) {
             (_, Value::Stack(stack)) => self.stack(stack, around, out),
-            (letter, Value::Symbol { what, pid, addr }) if matches!(letter, 'a' | 'A') => {
+            ('a' | 'A', Value::Symbol { what, pid, addr }) => {
                 self.pad(symbol::symbol(*what, *pid, *addr, around.symbols, around.look()).as_bytes(), false, out);
             }
             ('a' | 'A', v) => {
