@@ -130,13 +130,25 @@ pub fn uprobe_multi(
     pid: Option<u32>,
     on_return: bool,
 ) -> Result<Attachment> {
+    uprobe_multi_counted(prog, path, sites, &[], pid, on_return)
+}
+
+/// As [`uprobe_multi`], with the file offset of each place's semaphore (0: none), which the kernel raises while the link is there.
+pub fn uprobe_multi_counted(
+    prog: &Prog,
+    path: &Path,
+    sites: &[(u64, u64)],
+    semaphores: &[u64],
+    pid: Option<u32>,
+    on_return: bool,
+) -> Result<Attachment> {
     let offsets: Vec<u64> = sites.iter().map(|site| site.0).collect();
     let cookies: Vec<u64> = sites.iter().map(|site| site.1).collect();
     let c_path = c_string(path.as_os_str().as_bytes())?;
     let multi = sys::UprobeMulti {
         path: &c_path,
         offsets: &offsets,
-        semaphores: &[],
+        semaphores,
         cookies: &cookies,
         pid: pid.unwrap_or(0),
         on_return,

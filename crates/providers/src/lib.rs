@@ -19,6 +19,7 @@ mod profile;
 mod rawtp;
 mod sched;
 mod sdt;
+mod stap_args;
 mod syscall;
 mod syscall_names;
 mod tcp;
@@ -26,6 +27,7 @@ mod tcp;
 mod testing;
 pub mod unwind_table;
 mod uprobe;
+mod usdt;
 mod user;
 mod user_types;
 
@@ -152,4 +154,5 @@ pub static PROVIDERS: &[&dyn Provider] = &[
     &rawtp::RawTp,
     &pid::Pid,
     &uprobe::Uprobe,
+    &usdt::Usdt,
 ];

@@ -62,13 +62,13 @@ fn required_pid(probe: &ProbeDesc) -> Result<u32, Error> {
 }
 
 /// A file of a process.
-struct Mapped {
-    object: Object,
-    executable: bool,
+pub(crate) struct Mapped {
+    pub object: Object,
+    pub executable: bool,
 }
 
 /// Lists the files with code that a process has mapped, the executable first.
-fn mapped(sys: &System, pid: u32) -> Result<Vec<Mapped>, Error> {
+pub(crate) fn mapped(sys: &System, pid: u32) -> Result<Vec<Mapped>, Error> {
     let maps = sys.maps(pid)?;
     if maps.is_empty() {
         let what = format!("process {pid} has no memory of its own: it is a kernel thread or has ended");
@@ -136,7 +136,7 @@ fn not_yet_mapped(sys: &System, pid: u32, mapped: &[Mapped]) -> Result<Vec<Mappe
 }
 
 /// The files that a pattern's module field means, called as it calls them.
-fn matching(all: Vec<Mapped>, module: &str) -> Vec<Object> {
+pub(crate) fn matching(all: Vec<Mapped>, module: &str) -> Vec<Object> {
     if module == EXECUTABLE {
         let executables = all.into_iter().filter(|mapped| mapped.executable);
         return executables.map(|mapped| Object { module: EXECUTABLE.to_owned(), ..mapped.object }).collect();

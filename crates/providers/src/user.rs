@@ -326,16 +326,20 @@ pub(crate) fn named_type(
     })
 }
 
+/// How a program on user-space instructions is run here.
+pub(crate) fn kind(sys: &System) -> probity_ir::ProgKind {
+    let multi = sys.has(Feature::UprobeMulti);
+    // Programs that may sleep read user memory that is not resident; on uprobes since 6.0.
+    let sleepable = multi || sys.version().is_ok_and(|version| version >= Version(6, 0, 0));
+    kinds::uprobe(multi, sleepable)
+}
+
 /// The signature of a probe; opens no file, so that thousands cost little.
 pub(crate) fn signature(sys: &System, probe: &ProbeDesc) -> Result<Signature, Error> {
     let Some(place) = Place::parse(&probe.name) else {
         return Err(Error::new(Kind::NotFound, format!("there is no probe {probe}")));
     };
-    let multi = sys.has(Feature::UprobeMulti);
-    // Programs that may sleep read user memory that is not resident; on uprobes since 6.0.
-    let sleepable = multi || sys.version().is_ok_and(|version| version >= Version(6, 0, 0));
-    let kind = kinds::uprobe(multi, sleepable);
-    let mut signature = kinds::bare(kind, place.group().to_owned(), Selector::Cookie);
+    let mut signature = kinds::bare(kind(sys), place.group().to_owned(), Selector::Cookie);
     match place {
         Place::Entry => {
             signature.raw = (0..ARGUMENTS).map(arch::argument).collect();
