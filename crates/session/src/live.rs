@@ -155,7 +155,6 @@ fn names_processes(program: &Program) -> bool {
 /// Says which source line a rejected program came from; this is our bug (G3).
 fn rejected(error: Error, compiled: &Compiled) -> Error {
     let Some((prog, slot)) = error.rejected_at().filter(|_| error.kind() == Kind::Rejected) else { return error };
-    let Some((prog, slot)) = error.rejected_at() else { return error };
     let overrides = |p: &probity_bpf::ProgSpec| p.insns.contains(&Insn::call(Helper::OverrideReturn));
     if compiled.object.progs.get(prog).is_some_and(overrides) {
         return error.context("return() needs a kernel with CONFIG_BPF_KPROBE_OVERRIDE, which this one may be without");
