@@ -8,6 +8,7 @@ mod fmt;
 mod help;
 mod limits;
 mod list;
+mod listing;
 mod output;
 mod packets;
 mod question;

@@ -34,7 +34,7 @@ pub fn run(args: &Args) -> Result<u8> {
     }
     let compiled = compile(args, &sys, &input)?;
     if args.disassemble || args.face == Face::Dtrace && compiled.options.verbose {
-        let listing = probity::compiler::listing(&compiled.object, &compiled.layout, &compiled.program);
+        let listing = crate::listing::listing(args.face, &compiled);
         let _ = std::io::stdout().write_all(listing.as_bytes());
     }
     if args.check {

@@ -36,7 +36,8 @@ pub(crate) fn read(text: &str, span: Span) -> (Option<Pragma>, Option<Diagnostic
     }
     if keyword != "pragma" {
         let message = format!("`#{keyword}` is no control line of D");
-        let mut diag = Diagnostic::error(tags::D_PRAGCTL_INVAL, whole, message);
+        let mut diag = Diagnostic::error(tags::D_PRAGCTL_INVAL, whole, message)
+            .dtrace_says(format!("invalid control directive: #{keyword}"));
         if matches!(keyword, "define" | "undef" | "include" | "if" | "ifdef" | "ifndef" | "elif" | "else" | "endif") {
             diag = diag.help("run the C preprocessor over the program with -C");
         }

@@ -65,6 +65,9 @@ pub(super) struct ClauseLower<'a> {
     spec: Option<ExprId>,
     /// Whether anything has been recorded speculatively.
     spec_recorded: bool,
+    /// Whether the block has done something in the kernel, and whether it has recorded anything.
+    acted: bool,
+    recorded: bool,
     /// Conditions of blocks that last to the end of the statement's block.
     opened: Vec<ExprId>,
     action: u32,
@@ -84,6 +87,8 @@ pub(super) fn lower_clause<'a>(cx: Context<'a>, variant: &Variant, program: &'a 
         pending: None,
         spec: None,
         spec_recorded: false,
+        acted: false,
+        recorded: false,
         opened: Vec::new(),
         action: 0,
         line: 0,
@@ -221,7 +226,14 @@ impl ClauseLower<'_> {
 
     fn block(&mut self, stmts: &[TStmt]) {
         let (outer, opened) = (self.spec, self.opened.len());
+        let (acted, recorded) = (std::mem::take(&mut self.acted), std::mem::take(&mut self.recorded));
         self.statements(stmts);
+        if self.acted && !self.recorded && self.spec.is_none() {
+            // A firing that acts leaves a line, as one that records does.
+            self.pend();
+            self.flush();
+        }
+        (self.acted, self.recorded) = (acted, self.recorded | recorded);
         if outer.is_none() && self.spec.is_some() && !self.spec_recorded {
             // A firing that speculates leaves a record in any case, and with it a line.
             self.pend();
@@ -365,9 +377,8 @@ impl ClauseLower<'_> {
             TAction::Commit(id) => return self.end_speculation(id, Action::Commit),
             TAction::Discard(id) => return self.end_speculation(id, Action::Discard),
             TAction::Kernel(act, args) => {
-                // A firing that acts leaves a line, as one that records does.
-                self.pend();
                 self.flush();
+                self.acted = true;
                 let args = args.iter().map(|e| self.expr(e)).collect();
                 return self.push(Stmt::Act { act: *act, dst: None, args });
             }
@@ -486,6 +497,7 @@ impl ClauseLower<'_> {
     /// Writes the pending record.
     fn flush(&mut self) {
         let Some(p) = self.pending.take() else { return };
+        self.recorded = true;
         if let Some(handle) = self.spec {
             let bytes = HEADER + p.fields[1..].iter().map(|&v| crate::layout::padded(v)).sum::<u32>();
             let room = self.speculation(KernelAct::SpecRoom { bytes }, handle);
