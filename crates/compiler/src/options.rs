@@ -176,8 +176,6 @@ const fn dynamic(name: &'static str, slot: Slot, default: &'static str, doc: &'s
     OptionDoc { name, slot, default, doc, dynamic: true }
 }
 
-const NOT_NEEDED: &str = "accepted for DTrace's scripts; has no effect here";
-
 /// Every option, sorted by name.
 #[rustfmt::skip]
 pub static OPTIONS: &[OptionDoc] = &[
@@ -194,8 +192,8 @@ pub static OPTIONS: &[OptionDoc] = &[
     opt("amin", Slot::Attributes(|o| &mut o.amin), "", "the least attributes of a clause, such as Evolving/Evolving/Common"),
     opt("argref", Slot::Flag(|o| &mut o.argref), "off", "do not ask that all script arguments be used"),
     opt("bpflog", Slot::Ignored, "", "accepted for DTrace's scripts; -v shows the verifier's log"),
-    opt("bpflogsize", Slot::Ignored, "", NOT_NEEDED),
-    opt("btfpath", Slot::Ignored, "", NOT_NEEDED),
+    opt("bpflogsize", Slot::Ignored, "", "accepted; the verifier's log is as long as it is"),
+    opt("btfpath", Slot::Ignored, "", "accepted; BTF comes from /sys/kernel/btf"),
     opt("bufpolicy", Slot::Word(|o| &mut o.bufpolicy, &["switch", "ring", "fill"]), "switch",
         "what happens when a CPU's buffer is full: records are read in time (`switch`), tracing ends (`fill`), or the oldest go (`ring`)"),
     opt("bufresize", Slot::Word(|o| &mut o.bufresize, &["auto", "manual"]), "auto",
@@ -203,23 +201,24 @@ pub static OPTIONS: &[OptionDoc] = &[
     opt("bufsize", Slot::Size(|o| &mut o.bufsize, 1), "4m", "size of each CPU's ring of records"),
     opt("cleanrate", Slot::Rate(|o| &mut o.cleanrate), "101hz",
         "accepted; a speculation's id is free again as soon as it is committed or discarded"),
-    opt("core", Slot::Ignored, "", NOT_NEEDED),
+    opt("core", Slot::Ignored, "", "accepted; nothing dumps core here"),
     opt("cpp", Slot::Flag(|o| &mut o.cpp), "off", "run the C preprocessor first (-C)"),
     opt("cppargs", Slot::Cpp(""), "", "a flag for the preprocessor"),
     opt("cpphdrs", Slot::Cpp("-H"), "", "let the preprocessor print the names of included files (-H)"),
     opt("cpppath", Slot::Text(|o| &mut o.cpppath), "", "the preprocessor to run"),
     opt("cpu", Slot::Cpu(|o| &mut o.cpu), "", "trace this CPU only"),
-    opt("ctfpath", Slot::Ignored, "", NOT_NEEDED),
-    opt("ctypes", Slot::Ignored, "", NOT_NEEDED),
-    opt("debug", Slot::Ignored, "", NOT_NEEDED),
-    opt("debugassert", Slot::Ignored, "", NOT_NEEDED),
+    opt("ctfpath", Slot::Ignored, "", "accepted; types come from BTF and DWARF, not from CTF"),
+    opt("ctypes", Slot::Ignored, "", "accepted; no CTF is made that could be written"),
+    opt("debug", Slot::Ignored, "", "accepted; -v tells how things are done"),
+    opt("debugassert", Slot::Ignored, "", "accepted; assertions are a matter of the build"),
     opt("defaultargs", Slot::Flag(|o| &mut o.defaultargs), "off", "missing script arguments are 0 or \"\""),
     opt("define", Slot::Cpp("-D"), "", "define a preprocessor macro (-D)"),
+    opt("demangled", Slot::Refused("names are shown as the face has it: demangled by probity, as files have them by dtrace"), "", "refused: names are shown as the face has it"),
     opt("destructive", Slot::Flag(|o| &mut o.destructive), "off", "allow destructive actions (-w)"),
-    opt("disasm", Slot::Ignored, "", NOT_NEEDED),
-    opt("dofstashpath", Slot::Ignored, "", NOT_NEEDED),
+    opt("disasm", Slot::Ignored, "", "accepted; -S lists the programs that are loaded"),
+    opt("dofstashpath", Slot::Ignored, "", "accepted; USDT probes are read from ELF notes, not from a daemon's files"),
     opt("droptags", Slot::Flag(|o| &mut o.droptags), "off", "print the tag of each kind of drop"),
-    opt("dtypes", Slot::Ignored, "", NOT_NEEDED),
+    opt("dtypes", Slot::Ignored, "", "accepted; no CTF is made that could be written"),
     opt("dynvarsize", Slot::Size(|o| &mut o.dynvarsize, 1), "1m", "room for associative arrays"),
     opt("empty", Slot::Flag(|o| &mut o.empty), "off", "allow a source text without anything in it"),
     opt("errtags", Slot::Flag(|o| &mut o.errtags), "off", "print the tag of each error"),
@@ -229,31 +228,34 @@ pub static OPTIONS: &[OptionDoc] = &[
     opt("grabanon", Slot::Refused("anonymous tracing needs a tracer in the kernel before there are processes: start probity early instead"),
         "", "refused: there is no anonymous tracing"),
     opt("incdir", Slot::Cpp("-I"), "", "a directory for the preprocessor (-I)"),
-    opt("iregs", Slot::Ignored, "", NOT_NEEDED),
+    opt("iregs", Slot::Ignored, "", "accepted; registers are allocated by the compiler"),
     opt("jstackframes", Slot::Limit(|o| &mut o.jstackframes), "", "frames of jstack(); as `ustackframes` where it is not set"),
     opt("jstackstrsize", Slot::Number(|o| &mut o.jstackstrsize), "512", "kept as jstack()'s `strsz`; names need no room here"),
-    opt("kdefs", Slot::Ignored, "", NOT_NEEDED),
-    opt("knodefs", Slot::Ignored, "", NOT_NEEDED),
-    opt("late", Slot::IgnoredWord(&["dynamic", "static"]), "", NOT_NEEDED),
-    opt("lazyload", Slot::Ignored, "", NOT_NEEDED),
-    opt("ldpath", Slot::Ignored, "", NOT_NEEDED),
+    opt("kdefs", Slot::Ignored, "", "accepted; kernel symbols are looked up when they are used"),
+    opt("knodefs", Slot::Ignored, "", "accepted; kernel symbols are looked up when they are used"),
+    opt("late", Slot::IgnoredWord(&["dynamic", "static"]), "", "accepted; processes are watched from their start"),
+    opt("lazyload", Slot::Ignored, "", "accepted; nothing is loaded before it is needed"),
+    opt("ldpath", Slot::Ignored, "", "accepted; no linker is run"),
     opt("libdir", Slot::Library, "", "a directory of D libraries to be read besides the built-in ones (-L)"),
-    opt("linkmode", Slot::IgnoredWord(&["kernel", "primary", "dynamic", "static"]), "kernel", NOT_NEEDED),
-    opt("linknommap", Slot::Ignored, "", NOT_NEEDED),
-    opt("linktype", Slot::IgnoredWord(&["elf", "dof"]), "", NOT_NEEDED),
-    opt("lockmem", Slot::Ignored, "", NOT_NEEDED),
+    opt("linkmode", Slot::IgnoredWord(&["kernel", "primary", "dynamic", "static"]), "kernel", "accepted; kernel symbols are looked up when they are used"),
+    opt("linknommap", Slot::Ignored, "", "accepted; no linker is run"),
+    opt("linktype", Slot::IgnoredWord(&["elf", "dof"]), "", "accepted; no linker is run"),
+    opt("lockmem", Slot::Ignored, "", "accepted; since Linux 5.11 BPF memory is not limited by locked memory"),
+    opt("mangled", Slot::Refused("names are shown as the face has it: demangled by probity, as files have them by dtrace"), "", "refused: names are shown as the face has it"),
     opt("maxframes", Slot::Limit(|o| &mut o.maxframes), "", "most frames of a stack; kernel.perf_event_max_stack where it is not set"),
-    opt("modpath", Slot::Ignored, "", NOT_NEEDED),
+    opt("modpath", Slot::Ignored, "", "accepted; modules' types come from /sys/kernel/btf"),
+    opt("nojtanalysis", Slot::Refused("jump tables need no analysis: only instructions that are known to be safe are probed"), "", "refused: jump tables need no analysis"),
     opt("nolibs", Slot::Flag(|o| &mut o.nolibs), "off", "use no D library"),
     opt("noresolve", Slot::Flag(|o| &mut o.noresolve), "off", "print user addresses as `file:0xoffset`, not as symbols"),
     opt("nspec", Slot::Number(|o| &mut o.nspec), "1", "number of speculations at a time"),
-    opt("nusdtprobes", Slot::Ignored, "", NOT_NEEDED),
+    opt("nusdtprobes", Slot::Ignored, "", "accepted; the number of USDT probes has no limit"),
+    opt("oformat", Slot::Refused("use --format json for output that programs read"), "", "refused: see --format"),
     opt("pcapsize", Slot::Size(|o| &mut o.pcapsize, 0), "1520", "bytes of a packet that pcap() records"),
-    opt("pgmax", Slot::Ignored, "", NOT_NEEDED),
-    opt("preallocate", Slot::Ignored, "", NOT_NEEDED),
+    opt("pgmax", Slot::Ignored, "", "accepted; the number of traced processes has no limit"),
+    opt("preallocate", Slot::Ignored, "", "accepted; maps grow as they are used"),
     dynamic("printsize", Slot::Size(|o| &mut o.printsize, 0), "8k", "how many bytes of a value print() shows"),
-    opt("procfspath", Slot::Ignored, "", NOT_NEEDED),
-    opt("pspec", Slot::Ignored, "", NOT_NEEDED),
+    opt("procfspath", Slot::Ignored, "", "accepted; /proc is where it always is"),
+    opt("pspec", Slot::Ignored, "", "accepted; a text is a script, or what its flag says"),
     dynamic("quiet", Slot::Flag(|o| &mut o.quiet), "off", "print only what the program prints (-q)"),
     dynamic("quietresize", Slot::Tristate(|o| &mut o.quietresize), "", "do not tell which sizes were lowered"),
     dynamic("rawbytes", Slot::Flag(|o| &mut o.rawbytes), "off", "print traced bytes always in hexadecimal"),
@@ -264,23 +266,25 @@ pub static OPTIONS: &[OptionDoc] = &[
     opt("statusrate", Slot::Rate(|o| &mut o.statusrate), "1hz",
         "how often drops are reported; slower than 1hz also how often exit() is looked for"),
     opt("stdc", Slot::Word(|o| &mut o.stdc, &["a", "c", "s", "t"]), "a", "the C standard of the preprocessor (-X)"),
-    opt("strip", Slot::Ignored, "", NOT_NEEDED),
+    opt("strip", Slot::Ignored, "", "accepted; no linker is run"),
     opt("strsize", Slot::Size(|o| &mut o.strsize, 2), "256", "size of strings, their NUL included"),
     dynamic("switchrate", Slot::Rate(|o| &mut o.switchrate), "1hz",
         "the longest time until a record is printed; slower than 1hz also the shortest"),
-    opt("syslibdir", Slot::Ignored, "", NOT_NEEDED),
-    opt("sysslice", Slot::Ignored, "", NOT_NEEDED),
+    opt("syslibdir", Slot::Ignored, "", "accepted; DTrace's libraries are part of the binary (-L adds others)"),
+    opt("sysslice", Slot::Ignored, "", "accepted; processes are told apart by themselves, not by their cgroup"),
     dynamic("temporal", Slot::Flag(|o| &mut o.temporal), "off", "accepted; records of all CPUs are printed in order of time anyway"),
-    opt("tree", Slot::Ignored, "", NOT_NEEDED),
-    opt("tregs", Slot::Ignored, "", NOT_NEEDED),
-    opt("udefs", Slot::Ignored, "", NOT_NEEDED),
+    opt("tree", Slot::Ignored, "", "accepted; the parse tree is not shown"),
+    opt("tregs", Slot::Ignored, "", "accepted; keys are put together in memory"),
+    opt("udefs", Slot::Ignored, "", "accepted; user symbols are looked up when they are used"),
     opt("undef", Slot::Cpp("-U"), "", "undefine a preprocessor macro (-U)"),
-    opt("unodefs", Slot::Ignored, "", NOT_NEEDED),
-    opt("useruid", Slot::Ignored, "", NOT_NEEDED),
+    opt("unodefs", Slot::Ignored, "", "accepted; user symbols are looked up when they are used"),
+    opt("unresolved", Slot::Refused("use noresolve to see addresses as numbers"), "", "refused: use noresolve to see addresses as numbers"),
+    opt("useruid", Slot::Ignored, "", "accepted; users are told apart by their processes"),
     opt("ustackframes", Slot::Number(|o| &mut o.ustackframes), "100", "frames of ustack()"),
     opt("verbose", Slot::Flag(|o| &mut o.verbose), "off", "tell how things are done (-v)"),
     opt("version", Slot::Refused("the version cannot be chosen"), "", "refused"),
     opt("zdefs", Slot::Flag(|o| &mut o.zdefs), "off", "allow descriptions that match no probe (-Z)"),
+    opt("zone", Slot::Refused("Linux has no zones: test a namespace or a cgroup in a predicate"), "", "refused: Linux has no zones"),
 ];
 
 /// Why an option was not set.
@@ -327,7 +331,11 @@ impl Options {
                 *field(self) = Some(on);
             }
             Slot::Number(field) => {
-                *field(self) = number(value.unwrap_or("0")).ok_or_else(|| wrong("a number that is not negative"))?;
+                let n = number(value.unwrap_or("0")).ok_or_else(|| wrong("a number that is not negative"))?;
+                if n > most(name) {
+                    return Err(wrong(&format!("at most {}", most(name))));
+                }
+                *field(self) = n;
             }
             Slot::Limit(field) => {
                 let n = needed().and_then(number).filter(|&n| n > 0);
@@ -344,6 +352,9 @@ impl Options {
                 let size = needed().and_then(size).ok_or_else(|| wrong(what))?;
                 if size < *least {
                     return Err(wrong(&format!("at least {least} bytes")));
+                }
+                if size > most(name) {
+                    return Err(wrong(&format!("at most {} bytes", most(name))));
                 }
                 *field(self) = size;
             }
@@ -380,6 +391,16 @@ impl Options {
             Slot::Refused(why) => return Err(OptionError::Refused(why)),
         }
         Ok(())
+    }
+}
+
+/// The most that an option can be, where what it is used for has a limit.
+fn most(name: &str) -> u64 {
+    match name {
+        "strsize" => 1 << 20,
+        "nspec" => probity_ir::MAX_SPECULATIONS.into(),
+        "pcapsize" => 65_535 + 1,
+        _ => u64::MAX,
     }
 }
 
@@ -464,8 +485,15 @@ mod tests {
         o.set("define", Some("X=1")).unwrap();
         assert_eq!(o.cppargs, ["-DX=1"]);
         assert_eq!(o.set("quite", None), Err(OptionError::Name(Some("quiet"))));
-        for (name, value) in [("bufsize", "-1"), ("bufsize", "4q"), ("strsize", "1"), ("aggrate", "x"), ("nspec", "-3")]
-        {
+        for (name, value) in [
+            ("bufsize", "-1"),
+            ("bufsize", "4q"),
+            ("strsize", "1"),
+            ("aggrate", "x"),
+            ("nspec", "-3"),
+            ("nspec", "4097"),
+            ("strsize", "2m"),
+        ] {
             assert!(matches!(o.set(name, Some(value)), Err(OptionError::Value(_))), "{name}={value}");
         }
         assert!(o.set("version", Some("1.0")).is_err());
