@@ -134,7 +134,7 @@ impl Elf {
     /// The contents of a section, decompressed if need be. What they are said to become is believed up to `most` bytes.
     pub fn decompressed(&self, section: &Section, most: u64) -> Result<Cow<'_, [u8]>> {
         let contents = self.contents(section)?;
-        if section.flags & u64::from(elf::SHF_COMPRESSED.0) == 0 || !self.is_64() {
+        if section.flags & elf::SHF_COMPRESSED.0 == 0 || !self.is_64() {
             return Ok(contents);
         }
         let bad = |what: &str| Error::malformed(format!("section {}: {what}", section.name));

@@ -24,6 +24,7 @@ pub struct Usdt {
 }
 
 const TYPE: u32 = 3;
+const PT_LOAD: u32 = 1;
 
 /// The probes that a file declares, in the order of its notes. One probe may have many places.
 ///
@@ -73,9 +74,24 @@ fn probe(elf: &Elf, base: Option<u64>, desc: &[u8]) -> Option<Usdt> {
     let vaddr = pc.wrapping_add(moved);
     let semaphore = match semaphore {
         0 => 0,
-        address => elf.offset_of_vaddr(address.wrapping_add(moved))?,
+        address => counter(elf, address.wrapping_add(moved))?,
     };
     Some(Usdt { provider, name, vaddr, offset: elf.offset_of_vaddr(vaddr)?, semaphore, arguments })
+}
+
+/// The file offset of a counter. One that is not initialised is behind the file's part of its segment, but can still be in the
+/// last page that is mapped from the file.
+fn counter(elf: &Elf, vaddr: u64) -> Option<u64> {
+    const PAGE: u64 = 4096;
+    if let Some(offset) = elf.offset_of_vaddr(vaddr) {
+        return Some(offset);
+    }
+    elf.segments().iter().filter(|segment| segment.kind == PT_LOAD).find_map(|segment| {
+        let inside = vaddr.checked_sub(segment.vaddr).filter(|inside| *inside < segment.mem_size)?;
+        let offset = segment.offset.checked_add(inside)?;
+        let end = segment.offset.checked_add(segment.file_size)?.checked_next_multiple_of(PAGE)?;
+        (offset < end).then_some(offset)
+    })
 }
 
 /// Runs the reader over arbitrary bytes.

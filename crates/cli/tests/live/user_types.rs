@@ -203,3 +203,38 @@ fn counters_of_events() {
     let run = run(&["-n", "cpc:::cpu_clock-all-100 {}"]);
     assert!(run.status != 0 && run.err.contains("too often"), "{}", run.err);
 }
+
+/// Notes as `sys/sdt.h` writes them, so that it need not be installed: two places of one probe, and one that asks its semaphore.
+const NOTES: &str = r#"
+#define NOTE(name, sem, args, ...) __asm__ volatile( \
+  "990: nop\n.pushsection .note.stapsdt,\"?\",\"note\"\n.balign 4\n.4byte 992f-991f,994f-993f,3\n" \
+  "991: .asciz \"stapsdt\"\n992: .balign 4\n993: .8byte 990b\n.8byte _.stapsdt.base\n.8byte " sem "\n" \
+  ".asciz \"shop\"\n.asciz \"" name "\"\n.asciz \"" args "\"\n994: .balign 4\n.popsection\n" \
+  ".ifndef _.stapsdt.base\n.pushsection .stapsdt.base,\"aG\",\"progbits\",.stapsdt.base,comdat\n.weak _.stapsdt.base\n" \
+  ".hidden _.stapsdt.base\n_.stapsdt.base: .space 1\n.size _.stapsdt.base,1\n.popsection\n.endif\n" :: __VA_ARGS__)
+unsigned short counter;
+__attribute__((noinline)) void sell(int price, const char *what) {
+  NOTE("sold__item", "0", "-4@%0 8@%1", "r"(price), "r"(what));
+  NOTE("sold__item", "0", "-4@$7 8@%0", "r"(what));
+  if (counter) NOTE("asked", "counter", "-4@%0", "r"(price)); }
+int main(void) { for (int i = 0; i < 3; i++) sell(-i, "tea"); return counter; }
+"#;
+
+#[test]
+fn probes_that_programs_declare() {
+    if !permitted() {
+        return;
+    }
+    let program = c_program("notes", NOTES, &["-O1"]).display().to_string();
+    let d = "shop$target:::sold-item { printf(\"%s %s %d %s\\n\", probefunc, probename, arg0, copyinstr(arg1)); }
+        shop$target:::asked { @ = sum(arg0); } END { printa(\"asked %@d\\n\", @); }";
+    // Its status is the counter.
+    let out = run(&["-qn", d, "-c", &program]).out;
+    let mut expected = String::new();
+    for price in [0, -1, -2] {
+        expected += &format!("sell sold-item {price} tea\nsell sold-item 7 tea\n");
+    }
+    assert_eq!(out.trim(), format!("{expected}asked -3"), "{out}");
+    // Nobody asks: the counter is 0 again, and was 0 before.
+    assert!(std::process::Command::new(&program).status().unwrap().success());
+}

@@ -26,7 +26,6 @@ int main(int argc, char **argv) { nothing(); return part(argc, 7) + table[0][0];
 "#;
 
 /// Compiles the source; `None`, with a word, where there is no compiler.
-#[expect(clippy::print_stderr, reason = "a skipped test says so")]
 fn compiled(name: &str, flags: &[&str]) -> Option<PathBuf> {
     let directory = std::env::temp_dir().join(format!("probity-dwarf-{}-{name}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();
