@@ -11,7 +11,7 @@ use probity::{Targets, Until};
 
 /// Builds the input. Commands are started and held, processes grabbed.
 pub fn build(args: &Args, sys: &System, targets: &mut Targets) -> Result<Input> {
-    let mut options = Options::default();
+    let mut options = Options { dropin: args.face == Face::Dtrace, ..Options::default() };
     for (name, value) in environment() {
         options.set(&name, Some(&value)).map_err(|e| wrong_option(args.face, &name, Some(&value), &e))?;
     }

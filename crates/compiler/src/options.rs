@@ -58,6 +58,8 @@ pub struct Options {
     pub temporal: bool,
     pub ustackframes: u64,
     pub verbose: bool,
+    /// No option: set by the drop-in, to compute as DTrace does where C does otherwise.
+    pub dropin: bool,
     pub zdefs: bool,
 }
 
@@ -115,6 +117,7 @@ impl Default for Options {
             temporal: false,
             ustackframes: 100,
             verbose: false,
+            dropin: false,
             zdefs: false,
         }
     }

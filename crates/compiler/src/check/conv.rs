@@ -206,6 +206,10 @@ impl Checker<'_> {
         if let TKind::Int(v) = e.kind {
             return TExpr::int(normal(v, to), ty, span);
         }
+        if let (TKind::Shown(inner), 8) = (&e.kind, to.0) {
+            // It has not been cut yet.
+            return TExpr { ty, ..(**inner).clone() };
+        }
         // What is read and what is computed has the size of its type, so only a type of that size can be put in its place.
         let bits = matches!(e.kind, TKind::Object(_, _, Some(_)));
         // A bit-field that is converted is none any more, and is promoted as its new type.

@@ -29,6 +29,7 @@ pub(crate) mod stack;
 mod sub;
 mod translated;
 pub mod tree;
+mod wide;
 mod xlate;
 
 use crate::bind::{Bound, BoundClause, BoundProbe, Mentions};

@@ -31,6 +31,7 @@ impl Checker<'_> {
             let message = format!("operator `{text}` needs an integer, not `{}`", self.name(operand.ty));
             return self.err(tag, span, message);
         }
+        let whole = operand.clone();
         let operand = self.promote(operand);
         let ty = operand.ty;
         let shape = self.size_sign(ty);
@@ -39,6 +40,9 @@ impl Checker<'_> {
             UnaryOp::BitNot => UnOp::Not,
             _ => return Ok(TExpr { span, ..operand }),
         };
+        if self.options.dropin && !self.is_bool(whole.ty) {
+            return Ok(self.wide_unary(un, whole, span));
+        }
         if let TKind::Int(v) = operand.kind {
             let v = if un == UnOp::Neg { v.wrapping_neg() } else { !v };
             return Ok(TExpr::int(normal(v, shape), ty, span));
@@ -70,6 +74,9 @@ impl Checker<'_> {
                     }
                     let message = format!("operator `{}` needs integers, not `{}`", op.text(), self.name(bad));
                     return self.err(tag, op_span, message);
+                }
+                if self.is_wide(&a, &b) {
+                    return self.wide(op, a, b, span, op_span);
                 }
                 if matches!(op, BinaryOp::Shl | BinaryOp::Shr) {
                     let (mut a, b) = (self.promote(a), self.promote(b));
@@ -106,7 +113,7 @@ impl Checker<'_> {
     }
 
     /// A binary node on operands that are converted already; folds constants.
-    fn bin(&mut self, op: BinOp, a: TExpr, b: TExpr, ty: TypeId, span: Span, op_span: Span) -> Res<TExpr> {
+    pub(super) fn bin(&mut self, op: BinOp, a: TExpr, b: TExpr, ty: TypeId, span: Span, op_span: Span) -> Res<TExpr> {
         let divides = matches!(op, BinOp::DivS | BinOp::DivU | BinOp::RemS | BinOp::RemU);
         if divides && b.kind == TKind::Int(0) {
             return self.err(tags::D_DIV_ZERO, op_span.to(b.span), "division by zero");
@@ -242,6 +249,7 @@ impl Checker<'_> {
             return self.incompatible(op_span, ta, op.text(), tb);
         };
         match (self.class(a.ty), self.class(b.ty)) {
+            (Class::Int(..), Class::Int(..)) if self.is_wide(&a, &b) => self.wide(op, a, b, span, op_span),
             (Class::Int(..), Class::Int(..)) => {
                 let (a, b, ty) = self.usual(a, b);
                 self.bin(bin, a, b, ty, span, op_span)
@@ -403,6 +411,12 @@ impl Checker<'_> {
             };
         }
         let Some(e) = self.scalar(e) else { return self.bad_cast(span, from, ty) };
+        // A cast cuts, unless it is one to 64 bits.
+        let narrow = self.size_sign(ty).0 < 8;
+        let e = match e.kind {
+            TKind::Shown(inner) if narrow => TExpr { kind: TKind::Convert(inner), ..e },
+            kind => TExpr { kind, ..e },
+        };
         match (target, self.class(e.ty)) {
             (Class::Int(..), _) => {
                 let e = self.convert(e, ty);

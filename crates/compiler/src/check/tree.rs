@@ -82,6 +82,8 @@ pub enum TKind {
     Un(UnOp, Box<TExpr>),
     /// A binary operator on operands of the common type; the result is made normal.
     Bin(BinOp, Box<TExpr>, Box<TExpr>),
+    /// 64 bits that are stored and shown as the type of this node, as DTrace computes them; otherwise as [`TKind::Convert`].
+    Shown(Box<TExpr>),
     /// The operand converted to the type of this node; both are integers or pointers.
     Convert(Box<TExpr>),
     /// The operand is not 0: 0 or 1.
@@ -358,7 +360,7 @@ impl TExpr {
             TKind::Var(_) | TKind::Old | TKind::Held(_) | TKind::Speculation => vec![],
             TKind::Xlated { source, .. } => vec![source],
             TKind::Hold(_, a, b) => vec![a, b],
-            TKind::FloatConvert(a) | TKind::ScratchAddr(a) => vec![a],
+            TKind::FloatConvert(a) | TKind::ScratchAddr(a) | TKind::Shown(a) => vec![a],
             TKind::Stack { .. } | TKind::Place(_) => vec![],
             TKind::Part { of, .. } | TKind::Symbol(_, of) => vec![of],
             TKind::Un(_, a) | TKind::Convert(a) | TKind::Truth(a) | TKind::StrLen(a) | TKind::Object(a, ..) => vec![a],

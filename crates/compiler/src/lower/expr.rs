@@ -69,7 +69,7 @@ impl ClauseLower<'_> {
                 self.keep(*slot, value);
                 self.discard(body);
             }
-            TKind::Convert(a) => self.discard(a),
+            TKind::Convert(a) | TKind::Shown(a) => self.discard(a),
             TKind::Cond(c, a, b) if e.has_effect() => {
                 let cond = self.expr(c);
                 let (then, ()) = self.in_block(|c| c.discard(a));
@@ -212,7 +212,7 @@ impl ClauseLower<'_> {
                     _ => id,
                 }
             }
-            TKind::Convert(a) => {
+            TKind::Convert(a) | TKind::Shown(a) => {
                 let x = self.expr(a);
                 let (from, to) = (self.size_sign(a.ty), self.size_sign(e.ty));
                 // A type that holds all values of the other needs no extension.
