@@ -101,7 +101,7 @@ impl Checker<'_> {
         let proto = self.integer_arg(proto, "pcap", 1)?;
         let buff = self.env.kernel_type("", "struct", "sk_buff", &mut self.types).filter(|&t| self.complete(t));
         let places = buff.and_then(|buff| {
-            let mut at = |name| self.find_member(buff, name).map(|m| (m.bit_offset / 8) as u32);
+            let mut at = |name| self.find_member(buff, name).map(|m| m.bit_offset / 8);
             Some([at("len")?, at("data_len")?, at("data")?])
         });
         let Some([len, data_len, data]) = places else {

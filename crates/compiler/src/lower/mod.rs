@@ -23,8 +23,8 @@ use std::collections::HashSet;
 pub fn lower(checked: &Checked, bound: &Bound, options: &Options, sources: &Sources) -> Program {
     let strsize = u32::try_from(options.strsize).unwrap_or(u32::MAX).clamp(2, 1 << 20);
     let shapes = Shapes::of(checked, bound, strsize);
-    let mut program = Program::default();
-    program.cpu = options.cpu.map(|cpu| u32::try_from(cpu).unwrap_or(u32::MAX));
+    let cpu = options.cpu.map(|cpu| u32::try_from(cpu).unwrap_or(u32::MAX));
+    let mut program = Program { cpu, ..Program::default() };
     if checked.speculates {
         program.nspec = u32::try_from(options.nspec).unwrap_or(u32::MAX).clamp(1, MAX_SPECULATIONS);
         program.specsize = options.specsize;
