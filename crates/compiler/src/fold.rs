@@ -145,8 +145,8 @@ pub fn may_fault(exprs: &[Expr], id: ExprId) -> bool {
         Expr::Bounded { .. } => true,
         Expr::Loc(loc) => loc_may_fault(loc),
         Expr::Sub { sub, .. } => sub.may_be_none() || sub.may_be_illegal() || *sub == Sub::Path,
-        Expr::Stack(stack) => stack.entry.as_ref().is_some_and(loc_may_fault),
-        Expr::Builtin(b) => matches!(b, Builtin::Ucaller),
+        Expr::Stack(_) => true,
+        Expr::Builtin(b) => matches!(b, Builtin::Caller | Builtin::Ucaller),
         Expr::Bin(BinOp::DivS | BinOp::DivU | BinOp::RemS | BinOp::RemU, _, b) => {
             !matches!(exprs[b.0 as usize], Expr::Const(c) if c != 0)
         }

@@ -395,7 +395,8 @@ pub enum Expr {
     },
 
     /// A stack, as the bytes of [`crate::stack`]. Empty where there is none: the consumer's own probes (all phases but
-    /// [`Phase::Run`]) have none, user code has no kernel stack and a kernel thread no user stack.
+    /// [`Phase::Run`]) have none, user code has no kernel stack and a kernel thread no user stack. Faults (`BadStack`) where the kernel cannot
+    /// walk it.
     Stack(Stack),
     /// An integer of `size` bytes (1, 2, 4 or 8) at an offset of bytes, sign- or zero-extended.
     Part {

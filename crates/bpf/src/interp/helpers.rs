@@ -381,9 +381,10 @@ impl Machine {
         Ok(if matching.is_some() { 0 } else { EINVAL })
     }
 
-    fn stack_of(&self, flags: u64) -> &[u64] {
+    /// The stack without the frames that are to be skipped, if there are so many.
+    fn stack_of(&self, flags: u64) -> Option<&[u64]> {
         let stack = if flags & USER_STACK != 0 { &self.env.user_stack } else { &self.env.kernel_stack };
-        stack.get((flags & 0xff) as usize..).unwrap_or(&[])
+        stack.get((flags & 0xff) as usize..)
     }
 
     fn get_stack(&mut self, buf: u64, size: u64, flags: u64) -> Result<i64, FaultKind> {
@@ -391,15 +392,17 @@ impl Machine {
         self.room(buf, size)?;
         let bad_flags = flags & !(0xff | USER_STACK) != 0;
         let mut bytes: Vec<u8> = Vec::new();
+        let stack = self.stack_of(flags);
+        let short = stack.is_none();
         if !bad_flags && size.is_multiple_of(8) {
-            bytes = self.stack_of(flags).iter().take(size / 8).flat_map(|ip| ip.to_le_bytes()).collect();
+            bytes = stack.unwrap_or(&[]).iter().take(size / 8).flat_map(|ip| ip.to_le_bytes()).collect();
         }
         let used = bytes.len();
         bytes.resize(size, 0);
         self.fill(buf, &bytes)?;
         Ok(if bad_flags || !size.is_multiple_of(8) {
             EINVAL
-        } else if used == 0 && size != 0 {
+        } else if short {
             EFAULT
         } else {
             used as i64
@@ -412,7 +415,7 @@ impl Machine {
         }
         let map = self.map_at(map);
         let depth = self.map_sizes(map).1 / 8;
-        let stack: Vec<u64> = self.stack_of(flags).iter().copied().take(depth).collect();
+        let stack: Vec<u64> = self.stack_of(flags).unwrap_or(&[]).iter().copied().take(depth).collect();
         if stack.is_empty() {
             return EFAULT;
         }

@@ -70,7 +70,10 @@ impl Select<'_> {
             at = self.b.alu(AluOp::Add, at, Rhs::Reg(by));
             step /= 2;
         }
-        self.b.alu(AluOp::And, at, Rhs::Imm(1))
+        // What is no kernel address (there is no frame) is in none.
+        let kernel = self.b.alu(AluOp::Rsh, addr, Rhs::Imm(63));
+        let odd = self.b.alu(AluOp::And, at, Rhs::Imm(1));
+        self.b.alu(AluOp::And, odd, Rhs::Reg(kernel))
     }
 
     /// Walks a stack to memory of at least its size.
@@ -147,7 +150,8 @@ impl Select<'_> {
         self.b.get(name)
     }
 
-    /// Calls the helper; 0 where it finds no stack. It zeroes what it does not fill.
+    /// Calls the helper; gives the bytes it found, and faults where it could not look: mostly because another program that is walking
+    /// a stack was interrupted by this one. It zeroes what it does not fill.
     fn get_stack(&mut self, base: Base, off: i32, room: u32, flags: Rhs) -> V {
         let at = self.b.addr(base, off);
         let (ctx, room) = (self.ctx, self.b.imm(room.into()));
@@ -156,15 +160,8 @@ impl Select<'_> {
             Rhs::Reg(v) => v,
         };
         let got = self.b.call(Helper::GetStack, &[ctx, at, room, flags]);
-        let (name, zero) = (self.b.name(), self.b.imm(0));
-        self.b.set(name, got);
-        let (none, join) = (self.b.cold(), self.b.block());
-        self.b.branch(Cond::Slt, Width::W64, got, Rhs::Imm(0), none, join);
-        self.b.start(none);
-        self.b.set(name, zero);
-        self.b.jump(join);
-        self.b.start(join);
-        self.b.get(name)
+        self.fault_if(Cond::Slt, got, Rhs::Imm(0), Fault::BadStack, got);
+        got
     }
 
     /// The second entry of the stack: where the probed function was called from. 0 where there is none.

@@ -789,8 +789,8 @@ impl Run<'_> {
         let env = self.env();
         let ctx_len = self.firing.ctx.len() as u64;
         let bytes = match space {
-            // Reading nothing can be done anywhere that is an address of the space at all.
-            Space::User if len == 0 && addr < USER_END => Some(Vec::new()),
+            // Reading nothing can be done anywhere that is an address of the space at all, and by copy_from_user() even elsewhere.
+            Space::User if len == 0 && (addr < USER_END || unit.prog.sleepable) => Some(Vec::new()),
             Space::User if addr < USER_END => env.user.read(addr, len, unit.prog.sleepable),
             Space::User => None,
             Space::Kernel if addr.wrapping_sub(PLACES) < PLACE_ROOM * self.places.len() as u64 => {

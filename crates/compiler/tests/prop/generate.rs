@@ -610,7 +610,22 @@ impl Gen {
         }
     }
 
+    /// A stack of at most so many frames.
+    fn stack(&mut self, frames: u32) -> ExprId {
+        let user = self.rng.chance(50);
+        // Any number will do for a return address.
+        let entry = (user && self.rng.chance(50)).then(|| Location::Value(self.rng.number()));
+        self.add(Expr::Stack(probity_ir::Stack { user, frames, strsize: 7, entry }))
+    }
+
     fn bytes(&mut self, len: u32) -> ExprId {
+        if len == 16 && self.rng.chance(40) {
+            let addr = self.int(1);
+            return self.add(Expr::UserAddr(addr));
+        }
+        if len >= probity_ir::stack::size(1) && len.is_multiple_of(8) && self.rng.chance(60) {
+            return self.stack((len - probity_ir::stack::size(0)) / 8);
+        }
         if self.rng.chance(40)
             && let Some(addr) = self.own_address(len)
         {
@@ -736,6 +751,7 @@ impl Gen {
             Expr::Elem(_, key) | Expr::Sub { args: key, .. } => key.clone(),
             Expr::Un(_, a) | Expr::Ext { of: a, .. } | Expr::StrLen(a) | Expr::ScratchAddr(a) => vec![*a],
             Expr::Load { addr, .. } | Expr::ReadBytes { addr, .. } => vec![*addr],
+            Expr::Part { of: a, .. } | Expr::UserAddr(a) => vec![*a],
             Expr::ReadStr { addr, max, .. } => max.iter().copied().chain([*addr]).collect(),
             Expr::Bin(_, a, b) | Expr::And(a, b) | Expr::Or(a, b) | Expr::StrCmp(_, a, b) => vec![*a, *b],
             Expr::StrJoin { a, b, .. } => vec![*a, *b],
@@ -764,7 +780,10 @@ impl Gen {
         let id = ExprId(self.rng.below(self.exprs.len() as u64) as u32);
         let e = self.exprs.get(id.0 as usize)?;
         // An offset in scratch memory by itself is nobody's business.
-        if matches!(e, Expr::ReadBytes { .. }) || self.is_string(e) != strings || self.is_copy(id) {
+        if matches!(e, Expr::ReadBytes { .. } | Expr::Stack(_) | Expr::UserAddr(_))
+            || self.is_string(e) != strings
+            || self.is_copy(id)
+        {
             return None;
         }
         let (size, fine) = self.measure(id);
@@ -797,6 +816,13 @@ impl Gen {
             match self.rng.below(10) {
                 0..3 => return Expr::Const(self.rng.number()),
                 3..5 => return Expr::Loc(self.location()),
+                5 if self.rng.chance(12) => {
+                    let frames = 1 + self.rng.below(5) as u32;
+                    let of = self.stack(frames);
+                    let last = probity_ir::stack::size(frames - 1);
+                    let (offset, size) = self.rng.pick(&[(0, 4), (4, 4), (8, 4), (12, 1), (16, 4), (24, 8), (last, 8)]);
+                    return Expr::Part { of, offset, size, signed: self.rng.chance(50) };
+                }
                 5 => {
                     let which = self.rng.pick(&[
                         Builtin::Pid,

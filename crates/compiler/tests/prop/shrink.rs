@@ -194,6 +194,7 @@ impl Keep {
             Expr::Elem(_, key) | Expr::Sub { args: key, .. } | Expr::AddrOf(Place::Elem(_, key)) => {
                 key.iter_mut().for_each(|a| *a = self.expr(*a))
             }
+            Expr::Part { of: a, .. } | Expr::UserAddr(a) => *a = self.expr(*a),
             Expr::Bounded { index, .. } => *index = self.expr(*index),
             Expr::CharAt { of, index } => {
                 *of = self.expr(*of);
