@@ -39,6 +39,9 @@ pub(crate) const WHOLE_FILE: &str = "-";
 /// How many of `arg0`, `arg1`, … D has.
 const ARGUMENTS: usize = 10;
 
+/// How many instructions of all of a file's functions are probes.
+const INSTRUCTIONS: usize = 16_384;
+
 /// After so many refusals without a success, the file is the reason and not its instructions.
 const HOPELESS: usize = 32;
 
@@ -98,8 +101,8 @@ fn open(object: &Object) -> Result<Elf, Error> {
 
 /// Finds every probe of `object` that matches the pattern's function and name, and reports function and name of each.
 ///
-/// An exact function with an open name also has its instructions, as in DTrace; with an open function they are left out, they would
-/// be hundreds of thousands. Of several names of one place, an open function finds one.
+/// An exact function with an open name also has its instructions, as in DTrace. With an open function and an exact module they are
+/// there too if they are not more than [`INSTRUCTIONS`]: a library's would be hundreds of thousands. Of several names of one place, an open function finds one.
 pub(crate) fn find(object: &Object, pattern: &ProbeDesc, found: &mut dyn FnMut(&str, &str)) -> Result<(), Error> {
     let open_name = pattern.name.is_empty() || is_glob(&pattern.name);
     let place = if open_name { None } else { Place::parse(&pattern.name) };
@@ -116,7 +119,8 @@ pub(crate) fn find(object: &Object, pattern: &ProbeDesc, found: &mut dyn FnMut(&
     let unreadable = |error| unreadable(error, &object.path);
     if pattern.function == WHOLE_FILE {
         if let Some(Place::Offset(vaddr)) = place {
-            whole_file_site(&elf, vaddr).map_err(|error| error.context(object.path.display().to_string()))?;
+            let site = whole_file_site(&elf, vaddr).and_then(|offset| probeable(&elf, offset));
+            site.map_err(|error| error.context(object.path.display().to_string()))?;
             found(WHOLE_FILE, &pattern.name);
         }
         return Ok(());
@@ -134,7 +138,17 @@ pub(crate) fn find(object: &Object, pattern: &ProbeDesc, found: &mut dyn FnMut(&
     };
     if pattern.function.is_empty() || is_glob(&pattern.function) {
         let functions = matching(&elf, &pattern.function).map_err(unreadable)?;
+        let instructions = match place {
+            None if !pattern.module.is_empty() && !is_glob(&pattern.module) => few_instructions(&elf, &functions),
+            _ => HashMap::new(),
+        };
         for (function, func) in functions {
+            for offset in instructions.get(&func.offset).into_iter().flatten() {
+                let name = format!("{offset:x}");
+                if glob(&pattern.name, &name) {
+                    found(&function, &name);
+                }
+            }
             match place {
                 Some(Place::Offset(offset)) if elf.is_instruction(&func, offset).unwrap_or(false) => {
                     found(&function, &pattern.name);
@@ -156,6 +170,7 @@ pub(crate) fn find(object: &Object, pattern: &ProbeDesc, found: &mut dyn FnMut(&
     match place {
         Some(Place::Offset(offset)) => {
             instruction(&elf, function, &func, offset)?;
+            probeable(&elf, func.offset + offset)?;
             found(function, &pattern.name);
         }
         _ => ends(function, found),
@@ -207,6 +222,27 @@ fn matching(elf: &Elf, pattern: &str) -> Result<BTreeMap<String, Func>, probity_
     Ok(places.into_values().collect())
 }
 
+/// Where the instructions of functions begin, by the functions' offsets in the file; none if there are too many. Code that does not
+/// decode has none.
+fn few_instructions(elf: &Elf, functions: &BTreeMap<String, Func>) -> HashMap<u64, Vec<u32>> {
+    let mut all = HashMap::new();
+    let mut count = 0;
+    for func in functions.values() {
+        // Nearly an instruction for every sixteen bytes is the least there can be.
+        if func.size / 16 > INSTRUCTIONS as u64 {
+            return HashMap::new();
+        }
+        let starts = elf.instruction_boundaries(func).unwrap_or_default();
+        count += starts.len();
+        if count > INSTRUCTIONS {
+            log::info!("more than {INSTRUCTIONS} instructions: only entries and returns are probes");
+            return HashMap::new();
+        }
+        all.insert(func.offset, starts);
+    }
+    all
+}
+
 /// Whether the file was built by Go, which moves stacks and dies of the kernel's return probes.
 fn is_go(elf: &Elf) -> bool {
     elf.section(".go.buildinfo").is_some() || elf.section(".gopclntab").is_some()
@@ -236,6 +272,17 @@ fn instruction(elf: &Elf, function: &str, func: &Func, offset: u64) -> Result<()
         (Some(before), Some(after)) => error.help(format!("the nearest are {before:x} and {after:x}")),
         _ => error,
     })
+}
+
+/// Checks that the kernel takes a probe on an instruction that was asked for by itself; among others it is left out.
+fn probeable(elf: &Elf, offset: u64) -> Result<(), Error> {
+    match arch::unprobeable(&elf.bytes(offset, CODE).unwrap_or_default()) {
+        Some(why) => {
+            let what = format!("the kernel takes no probe on the instruction there: {why}");
+            Err(Error::new(Kind::Unsupported, what).tagged("D_PROC_CREATEFAIL"))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The file offset of an address, if an instruction can be known to start there.

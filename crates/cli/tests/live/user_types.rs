@@ -238,3 +238,27 @@ fn probes_that_programs_declare() {
     // Nobody asks: the counter is 0 again, and was 0 before.
     assert!(std::process::Command::new(&program).status().unwrap().success());
 }
+
+#[test]
+fn an_instruction_asked_for_by_itself_must_be_probeable() {
+    if !permitted() {
+        return;
+    }
+    const SOURCE: &str = "__attribute__((noinline)) void stops(int x) { if (x) __asm__ volatile(\"hlt\"); }
+        int main(int argc, char **argv) { stops(argc > 9); return 0; }";
+    let program = c_program("stops", SOURCE, &["-O1", "-fcf-protection=none"]).display().to_string();
+    let all = "pid$target:a.out::";
+    let out = answer(&["-qn", &format!("{all} {{ @ = count(); }} END {{ printa(\"%@d\\n\", @); }}"), "-c", &program]);
+    assert!(out.trim().parse::<u64>().unwrap() > 5, "{out}");
+    // test %edi,%edi; jne; ret; hlt
+    let listed = answer(&["-ln", "pid$target:a.out:stops:", "-c", &program]);
+    let offsets: Vec<&str> = listed.lines().filter_map(|line| line.split_ascii_whitespace().last()).collect();
+    let refused: Vec<&&str> = offsets
+        .iter()
+        .filter(|offset| u64::from_str_radix(offset, 16).is_ok())
+        .filter(|offset| {
+            run(&["-qn", &format!("{all}, pid$target:a.out:stops:{offset} {{}}"), "-c", &program]).status != 0
+        })
+        .collect();
+    assert_eq!(refused.len(), 1, "{listed}");
+}
