@@ -3,6 +3,7 @@
 
 mod accounting;
 mod actions;
+mod corpus;
 mod end;
 mod exact;
 mod faces;
