@@ -13,6 +13,7 @@ mod front;
 mod language;
 mod libraries;
 mod machine;
+mod memory;
 mod mistakes;
 mod nothing_left;
 mod output;

@@ -469,3 +469,45 @@ fn selectors_find_the_clauses() {
         }
     }
 }
+
+#[test]
+fn copies_to_a_process() {
+    let mut p = program();
+    let mut c = Code::default();
+    let (to, len) = (c.arg(0), c.arg(1));
+    let text = c.str("hello");
+    c.s(Stmt::CopyOut { to, from: text, space: Space::Kernel, len, text: false });
+    let by = c.c(32);
+    let to = c.bin(BinOp::Add, to, by);
+    c.s(Stmt::CopyOut { to, from: text, space: Space::Kernel, len, text: true });
+    let dst = c.temp(Val::Int);
+    let size = c.c(8);
+    c.s(Stmt::Alloc { dst, len: size });
+    let at = c.e(Expr::Temp(dst));
+    let word = c.c(0x4241);
+    c.s(Stmt::Store { to: Dest::Scratch, offset: at, value: word, size: 8 });
+    let to = c.bin(BinOp::Add, to, by);
+    c.s(Stmt::CopyOut { to, from: at, space: Space::Scratch, len, text: false });
+    add(&mut p, c);
+    let mut w = world(&p);
+    for len in [0u64, 3, 6, 8] {
+        w.m.env.user = Default::default();
+        w.m.env.user.map(0x1000, vec![b'-'; 96]);
+        w.fire(&[0x1000, len]);
+        let got = w.m.env.user.read(0x1000, 96, false).expect("it was mapped");
+        let want = |start: usize, bytes: &[u8]| {
+            let mut all = vec![b'-'; 32];
+            all[..bytes.len()].copy_from_slice(bytes);
+            assert_eq!(&got[start..start + 32], all, "length {len}");
+        };
+        let n = len as usize;
+        want(0, &b"hello\0\0\0"[..n]);
+        want(32, &b"hello\0"[..n.min(6)]);
+        want(64, &b"AB\0\0\0\0\0\0"[..n]);
+    }
+    // Too long for the piece of scratch memory, and no memory at all.
+    w.fire(&[0x1000, 9]);
+    w.fire(&[0x66_6000, 1]);
+    let faults: Vec<u32> = w.records().iter().map(|r| u32at(r, 16 + 16)).collect();
+    assert_eq!(faults, [Fault::BadSize as u32, Fault::BadAddress as u32]);
+}
