@@ -13,6 +13,7 @@ mod live;
 mod merge;
 mod policy;
 mod processes;
+mod rates;
 mod speculation;
 mod symbols;
 mod target;

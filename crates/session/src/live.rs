@@ -6,15 +6,16 @@
 use crate::env::provider_of;
 use crate::merge::Merge;
 use crate::policy::{Policy, Verdict};
-use crate::speculation::{Fate, Speculations, handle_of};
+use crate::rates::{IDLE, Rates};
+use crate::speculation::{Fate, Speculations, Speculative, handle_of, speculative};
 use crate::target::Targets;
 use crate::ticks::Ticks;
 use probity_bpf::helpers::Helper;
 use probity_bpf::insn::Insn;
-use probity_compiler::{Compiled, Options};
+use probity_compiler::Compiled;
 use probity_ir::{
-    Action, AggId, Drop as Cause, ENTRY_BOUNDS, Expr, Layout, Phase, Program, RingKind, SPEC_ID_BITS, SPEC_SLOT,
-    STARTING, STOPPING, Unit, UnitId,
+    Action, AggId, Drop as Cause, ENTRY_BOUNDS, Expr, Layout, Phase, Program, SPEC_ID_BITS, SPEC_SLOT, STARTING,
+    STOPPING, Unit, UnitId,
 };
 use probity_kernel::{Error, Kind, Loaded, Mapped, Poller, Prog, System, Update, clock, grace};
 use probity_output::{Aggregations, Context, DropCount, Event, Fault, Item, Plan, Record, Store, Symbols, decode};
@@ -26,8 +27,6 @@ use std::time::Duration;
 /// How long the newest records are held back, in ns, so that an older one of another CPU that is just being written can
 /// come before them.
 const SETTLE: u64 = 100_000;
-/// The longest pause between two looks at the rings while nothing happens.
-const IDLE: Duration = Duration::from_millis(50);
 /// The pause while records come in.
 const BUSY: Duration = Duration::from_millis(2);
 
@@ -459,90 +458,11 @@ impl Session<'_> {
     }
 }
 
-/// What a record has to do with speculations.
-enum Speculative {
-    /// Nothing.
-    No,
-    /// It is recorded speculatively.
-    Record,
-    /// It decides a speculation.
-    Decision {
-        /// Whether by `commit`.
-        commit: bool,
-    },
-}
-
-fn speculative(program: &Program, bytes: &[u8]) -> Speculative {
-    // Most programs never speculate.
-    if program.nspec == 0 {
-        return Speculative::No;
-    }
-    let number = bytes.get(8..12).and_then(|b| b.try_into().ok()).map_or(u32::MAX, u32::from_ne_bytes);
-    let Some(record) = program.records.get(number as usize) else { return Speculative::No };
-    match (record.ring, record.actions.first()) {
-        (RingKind::Speculation, _) => Speculative::Record,
-        (_, Some(Action::Commit(_))) => Speculative::Decision { commit: true },
-        (_, Some(Action::Discard(_))) => Speculative::Decision { commit: false },
-        _ => Speculative::No,
-    }
-}
-
 /// Whether a record has an `exit()`.
 fn says_exit(program: &Program, bytes: &[u8]) -> bool {
     let number = bytes.get(8..12).and_then(|b| b.try_into().ok()).map_or(u32::MAX, u32::from_ne_bytes);
     let record = program.records.get(number as usize);
     record.is_some_and(|r| r.actions.iter().any(|a| matches!(a, Action::Exit(_))))
-}
-
-/// How often records are read and the state is looked at. Faster than asked for is no harm, and the default is not waited for;
-/// who asks for slower than that gets it.
-struct Rates {
-    options: Options,
-    last_read: u64,
-    last_look: u64,
-}
-
-/// The rates' default, ns.
-const DEFAULT_RATE: u64 = 1_000_000_000;
-
-impl Rates {
-    fn new(options: &Options) -> Rates {
-        let now = clock::monotonic_ns();
-        Rates { options: options.clone(), last_read: now, last_look: now }
-    }
-
-    fn slow(&self) -> bool {
-        self.options.switchrate > DEFAULT_RATE
-    }
-
-    /// Whether it is time to read the rings.
-    fn read(&mut self, now: u64) -> bool {
-        let due = !self.slow() || now.saturating_sub(self.last_read) >= self.options.switchrate;
-        self.last_read = if due { now } else { self.last_read };
-        due
-    }
-
-    /// Whether it is time to see if tracing is to end.
-    fn look(&mut self, now: u64) -> bool {
-        let rate = self.options.statusrate;
-        let due = rate <= DEFAULT_RATE || now.saturating_sub(self.last_look) >= rate;
-        self.last_look = if due { now } else { self.last_look };
-        due
-    }
-
-    /// The longest pause.
-    fn idle(&self) -> Duration {
-        IDLE.min(Duration::from_nanos(self.options.switchrate.max(1_000_000)))
-    }
-
-    fn set(&mut self, item: &Item) {
-        if let Item::Setopt(name, value) = item
-            && matches!(name.as_str(), "switchrate" | "aggrate")
-        {
-            // A wrong value is reported by the consumer.
-            let _ = self.options.set(name, value.as_deref());
-        }
-    }
 }
 
 fn exit_status(item: &Item) -> Option<i32> {

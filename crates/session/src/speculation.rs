@@ -3,7 +3,7 @@
 //! Records and decisions come in the order of time, but a program that found its speculation active can be overtaken by the
 //! commit on another CPU, so what has been decided is remembered for a while.
 
-use probity_ir::{HEADER, SPEC_ID_BITS};
+use probity_ir::{Action, HEADER, Program, RingKind, SPEC_ID_BITS};
 use std::collections::{HashMap, VecDeque};
 
 /// How long a decision is remembered, in ns. A record that comes later than that is counted as dropped.
@@ -106,6 +106,35 @@ impl Speculations {
     /// How many records were lost since the last call.
     pub fn take_lost(&mut self) -> u64 {
         std::mem::take(&mut self.lost)
+    }
+}
+
+/// What a record has to do with speculations.
+pub enum Speculative {
+    /// Nothing.
+    No,
+    /// It is recorded speculatively.
+    Record,
+    /// It decides a speculation.
+    Decision {
+        /// Whether by `commit`.
+        commit: bool,
+    },
+}
+
+/// What the record in a ring has to do with speculations.
+pub fn speculative(program: &Program, bytes: &[u8]) -> Speculative {
+    // Most programs never speculate.
+    if program.nspec == 0 {
+        return Speculative::No;
+    }
+    let number = bytes.get(8..12).and_then(|b| b.try_into().ok()).map_or(u32::MAX, u32::from_ne_bytes);
+    let Some(record) = program.records.get(number as usize) else { return Speculative::No };
+    match (record.ring, record.actions.first()) {
+        (RingKind::Speculation, _) => Speculative::Record,
+        (_, Some(Action::Commit(_))) => Speculative::Decision { commit: true },
+        (_, Some(Action::Discard(_))) => Speculative::Decision { commit: false },
+        _ => Speculative::No,
     }
 }
 

@@ -6,9 +6,8 @@
 use probity_bpf::interp::Env;
 use probity_compiler::routine::meaning;
 use probity_ir::{
-    AggFunc, ArrayId, BinOp, Builtin, ClauseCode, ClauseId, Ctx, Dest, Drop, Expr, ExprId, Fault, KernelAct, Location,
-    Phase, Place, Program, RingKind, SPEC_ID_BITS, STARTING, STOPPING, Scope, Selector, Space, Stmt, StrOp, Sub, UnOp,
-    UnitId, Val, buckets,
+    AggFunc, ArrayId, BinOp, Builtin, ClauseCode, ClauseId, Ctx, Dest, Drop, Expr, ExprId, Fault, Location, Phase,
+    Place, Program, RingKind, STARTING, STOPPING, Scope, Selector, Space, Stmt, StrOp, Sub, UnOp, UnitId, Val, buckets,
 };
 use std::collections::BTreeMap;
 
@@ -170,19 +169,19 @@ impl State {
         }
     }
 
-    fn drop(&mut self, why: Drop, cpu: u32) {
+    pub fn drop(&mut self, why: Drop, cpu: u32) {
         *self.drops.entry((why, cpu)).or_default() += 1;
     }
 }
 
 /// A fault: its code and the value that goes with it.
-type Faulted<T> = Result<T, (Fault, u64)>;
+pub type Faulted<T> = Result<T, (Fault, u64)>;
 
-struct Run<'a> {
-    program: &'a Program,
+pub struct Run<'a> {
+    pub program: &'a Program,
     limits: Limits,
     firing: &'a Firing,
-    state: &'a mut State,
+    pub state: &'a mut State,
     index: u32,
     /// Records still to be lost.
     lost: u32,
@@ -272,7 +271,7 @@ impl Run<'_> {
         self.program.clauses[clause.0 as usize].line
     }
 
-    fn env(&self) -> &Env {
+    pub fn env(&self) -> &Env {
         &self.firing.env
     }
 
@@ -434,50 +433,6 @@ impl Run<'_> {
             Stmt::Mark { line, action } => self.mark = (*line, *action),
         }
         Ok(())
-    }
-
-    fn act(&mut self, act: KernelAct, args: &[i64]) -> Faulted<i64> {
-        let cpu = self.env().cpu;
-        let first = args.first().copied().unwrap_or(0);
-        let (nspec, limit) = (i64::from(self.program.nspec), self.program.specsize);
-        fn slot(state: &mut State, id: i64) -> Option<&mut (u64, u64)> {
-            state.specs.get_mut(usize::try_from(id.wrapping_sub(1)).unwrap_or(usize::MAX))
-        }
-        let handle = |turn: u64, id: i64| (turn << SPEC_ID_BITS) as i64 | id;
-        Ok(match act {
-            KernelAct::SpecStart => match (1..=nspec).find(|&id| slot(self.state, id).is_some_and(|s| s.0 % 2 == 0)) {
-                Some(id) => {
-                    let s = slot(self.state, id).expect("was found");
-                    *s = (s.0 + 1, 0);
-                    id
-                }
-                None => {
-                    self.state.drop(Drop::NoSpeculation, cpu);
-                    0
-                }
-            },
-            KernelAct::SpecUse => slot(self.state, first).filter(|s| s.0 % 2 == 1).map_or(0, |s| handle(s.0, first)),
-            KernelAct::SpecRoom { bytes } => match slot(self.state, first & ((1 << SPEC_ID_BITS) - 1)) {
-                Some(s) if s.1 + u64::from(bytes) <= limit => {
-                    s.1 += u64::from(bytes);
-                    1
-                }
-                _ => {
-                    self.state.drop(Drop::Speculation, cpu);
-                    0
-                }
-            },
-            KernelAct::SpecEnd if !(0..=nspec).contains(&first) => return Err((Fault::IllegalOp, first as u64)),
-            // The generator makes none of these; the back end's tests look at what they call.
-            KernelAct::Raise | KernelAct::Chill | KernelAct::Return => 0,
-            KernelAct::SpecEnd => match slot(self.state, first).filter(|s| s.0 % 2 == 1) {
-                Some(s) => {
-                    s.0 += 1;
-                    handle(s.0 - 1, first)
-                }
-                None => 0,
-            },
-        })
     }
 
     fn var(&self, id: u32) -> Value {

@@ -2,8 +2,9 @@
 
 use crate::eval::Firing;
 use crate::generate::{
-    CTX_STRING, KERNEL_NUMBERS, KERNEL_STRINGS, NUMBERS, Rng, STRING_ROOM, STRINGS, USER_NUMBERS, USER_STRINGS,
+    CTX_STRING, KERNEL_NUMBERS, KERNEL_STRINGS, NUMBERS, STRING_ROOM, STRINGS, USER_NUMBERS, USER_STRINGS,
 };
+use crate::rng::Rng;
 use probity_bpf::interp::{AddressSpace, Env};
 use probity_ir::{Ctx, Program, Selector, UnitId};
 

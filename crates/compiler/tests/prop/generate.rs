@@ -3,10 +3,11 @@
 //! Programs are well-typed and use every kind of expression and statement; most addresses are good, most divisors are
 //! not zero, so that clauses get far. Sizes are kept where BPF's limits are not met often.
 
+use crate::rng::Rng;
 use probity_ir::{
     Agg, AggFunc, AggId, Array, ArrayId, BinOp, Builtin, Clause, ClauseCode, ClauseId, Ctx, Dest, Expr, ExprId,
-    IntKind, KernelAct, Location, Phase, Place, Probe, ProbeDesc, ProbePart, ProgKind, Program, Record, RecordId,
-    RingKind, Scope, Selector, Show, Space, Stmt, StrOp, TempId, UnOp, Unit, UnitId, Val, Var, VarId,
+    IntKind, Location, Phase, Place, Probe, ProbeDesc, ProbePart, ProgKind, Program, Record, RecordId, RingKind, Scope,
+    Selector, Show, Space, Stmt, StrOp, TempId, UnOp, Unit, UnitId, Val, Var, VarId,
 };
 use std::collections::BTreeSet;
 
@@ -27,96 +28,10 @@ pub const STRINGS: u64 = 6;
 /// Where a context's string is.
 pub const CTX_STRING: u32 = 120;
 
-/// A generator of pseudo-random numbers (xorshift64*).
-#[derive(Clone, Debug)]
-pub struct Rng(u64);
-
-impl Rng {
-    /// The generator of a seed.
-    pub fn new(seed: u64) -> Rng {
-        let mut rng = Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d | 1);
-        for _ in 0..8 {
-            rng.next();
-        }
-        rng
-    }
-
-    /// 64 bits.
-    pub fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    /// Below `n`.
-    pub fn below(&mut self, n: u64) -> u64 {
-        (self.next() >> 33) % n.max(1)
-    }
-
-    /// True in `percent` of 100.
-    pub fn chance(&mut self, percent: u64) -> bool {
-        self.below(100) < percent
-    }
-
-    /// One of these.
-    pub fn pick<T: Clone>(&mut self, of: &[T]) -> T {
-        of[self.below(of.len() as u64) as usize].clone()
-    }
-
-    /// A number, often one at which something changes.
-    pub fn number(&mut self) -> i64 {
-        match self.below(5) {
-            0 => self.below(10) as i64,
-            1 => self.pick(&[
-                -1,
-                0,
-                1,
-                63,
-                64,
-                65,
-                127,
-                128,
-                255,
-                256,
-                -128,
-                -129,
-                i64::from(i32::MAX),
-                i64::from(i32::MIN),
-                1 << 31,
-                (1 << 32) - 1,
-                1 << 32,
-                i64::MAX,
-                i64::MIN,
-                i64::MIN + 1,
-                1 << 62,
-            ]),
-            2 => self.below(2000) as i64 - 1000,
-            3 => 1i64.wrapping_shl(self.below(64) as u32).wrapping_sub(self.below(3) as i64),
-            _ => self.next() as i64,
-        }
-    }
-
-    /// Text of at most `most` bytes.
-    pub fn text(&mut self, most: u64) -> Vec<u8> {
-        let len = match self.below(4) {
-            0 => 0,
-            1 => self.below(4).min(most),
-            2 => self.below(most.min(16) + 1),
-            _ => self.below(most + 1),
-        };
-        // Few letters, so that strings are equal, or begin equally, often.
-        let high = self.chance(10);
-        (0..len)
-            .map(|_| if high && self.chance(30) { 0x80 + self.below(128) as u8 } else { b'a' + self.below(2) as u8 })
-            .collect()
-    }
-}
-
 /// What the generator knows while it writes a clause.
-struct Gen {
-    rng: Rng,
-    program: Program,
+pub struct Gen {
+    pub rng: Rng,
+    pub program: Program,
     unit: UnitId,
     ctx: Ctx,
     probes: usize,
@@ -125,7 +40,7 @@ struct Gen {
     exprs: Vec<Expr>,
     temps: Vec<Val>,
     /// Temporaries that are set on every path to here.
-    set: BTreeSet<u32>,
+    pub set: BTreeSet<u32>,
     /// Temporaries that hold an offset in scratch memory, and the room there.
     copies: Vec<(TempId, u32)>,
     line: u32,
@@ -344,12 +259,12 @@ impl Gen {
         }
     }
 
-    fn add(&mut self, expr: Expr) -> ExprId {
+    pub fn add(&mut self, expr: Expr) -> ExprId {
         self.exprs.push(expr);
         ExprId(self.exprs.len() as u32 - 1)
     }
 
-    fn constant(&mut self, n: i64) -> ExprId {
+    pub fn constant(&mut self, n: i64) -> ExprId {
         self.add(Expr::Const(n))
     }
 
@@ -373,13 +288,13 @@ impl Gen {
         out
     }
 
-    fn temp(&mut self) -> TempId {
+    pub fn temp(&mut self) -> TempId {
         self.temps.push(Val::Int);
         TempId(self.temps.len() as u32 - 1)
     }
 
     /// A temporary to set: an old one or a new one.
-    fn temp_to_set(&mut self) -> TempId {
+    pub fn temp_to_set(&mut self) -> TempId {
         let old: Vec<u32> = self.set.iter().copied().collect();
         if !old.is_empty() && self.rng.chance(30) { TempId(self.rng.pick(&old)) } else { self.temp() }
     }
@@ -676,48 +591,13 @@ impl Gen {
         self.add(Expr::Bin(BinOp::Add, n, by))
     }
 
-    /// Starts or ends a speculation, or records in one.
-    fn speculation(&mut self) -> Stmt {
-        let id = match self.rng.below(4) {
-            0 => self.int(2),
-            _ => {
-                let id = self.rng.below(u64::from(self.program.nspec) + 2) as i64;
-                self.constant(id)
-            }
-        };
-        let act = match self.rng.below(3) {
-            0 => KernelAct::SpecStart,
-            1 => KernelAct::SpecEnd,
-            _ => {
-                let (handle, room) = (self.temp(), self.temp());
-                let (h, r) = (self.add(Expr::Temp(handle)), self.add(Expr::Temp(room)));
-                let emit = self.record(vec![Val::Int], vec![h], RingKind::Speculation);
-                let take = KernelAct::SpecRoom { bytes: self.rng.below(60) as u32 };
-                let inner = vec![
-                    Stmt::Act { act: take, dst: Some(room), args: vec![h] },
-                    Stmt::If { cond: r, then: vec![emit], otherwise: Vec::new() },
-                ];
-                let always = self.constant(1);
-                let then = vec![
-                    Stmt::Act { act: KernelAct::SpecUse, dst: Some(handle), args: vec![id] },
-                    Stmt::If { cond: h, then: inner, otherwise: Vec::new() },
-                ];
-                return Stmt::If { cond: always, then, otherwise: Vec::new() };
-            }
-        };
-        let args = if act == KernelAct::SpecEnd { vec![id] } else { Vec::new() };
-        let temp = self.temp_to_set();
-        self.set.insert(temp.0);
-        Stmt::Act { act, dst: Some(temp), args }
-    }
-
     fn emit(&mut self) -> Stmt {
         let ring = if self.rng.chance(80) { RingKind::Data } else { RingKind::Control };
         self.record(Vec::new(), Vec::new(), ring)
     }
 
     /// A record with these fields and some more.
-    fn record(&mut self, mut fields: Vec<Val>, mut values: Vec<ExprId>, ring: RingKind) -> Stmt {
+    pub fn record(&mut self, mut fields: Vec<Val>, mut values: Vec<ExprId>, ring: RingKind) -> Stmt {
         for _ in 0..self.rng.below(5) {
             let (val, id) = match self.rng.below(10) {
                 0..6 => (Val::Int, self.int(4)),
@@ -801,7 +681,7 @@ impl Gen {
         }
     }
 
-    fn int(&mut self, depth: u32) -> ExprId {
+    pub fn int(&mut self, depth: u32) -> ExprId {
         if self.rng.chance(8)
             && let Some(id) = self.again(false)
         {

@@ -7,8 +7,10 @@
 mod eval;
 mod firings;
 mod generate;
+mod rng;
 mod run;
 mod shrink;
+mod speculate;
 
 use eval::Firing;
 use probity_bpf::disasm;
