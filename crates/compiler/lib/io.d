@@ -75,6 +75,8 @@ translator bufinfo_t < struct buffer_head *B > {
 	b_resid = 0;
 	b_bufsize = B->b_size;
 	b_iodone = (caddr_t)B->b_end_io;
+	/* Later kernels keep no routine in the buffer head: the bio has it. */
+	b_iodone = 0;
 	b_error = 0;
 	b_edev = B->b_bdev->bd_dev;
 };
@@ -143,13 +145,47 @@ translator fileinfo_t < struct file *F > {
 	fi_oflags = F == NULL ? 0 : F->f_flags;
 };
 
-/* What is read or written for a file is not told from what is read or written for the file system itself. */
+/*
+ * What a page belongs to: the file whose data it caches. The low bits of its mapping are set where it is a process's own; what a
+ * file system keeps of itself belongs to the device, which has no name in a directory.
+ */
+typedef struct _page_t {
+	struct page *head;
+	struct inode *file;
+	uint64_t index;
+	string name;
+} _page_t;
+
+translator _page_t < struct page *P > {
+	/* A page behind the first of several tells where that one is. */
+	head = P != NULL && P->compound_head & 1 ? (struct page *)(P->compound_head - 1) : P;
+	head = P != NULL && P->compound_info & 1 ? (struct page *)(P->compound_info - 1) : P;
+	file = P == NULL || (uintptr_t)P->mapping < 0xffff000000000000 || ((uintptr_t)P->mapping & 3) != 0
+	    ? (struct inode *)NULL : P->mapping->host;
+	index = P->__folio_index;
+	index = P->index;
+};
+
+/* A file's name is in its directory entries: the first of them is as good as any. */
+translator _page_t < struct inode *I > {
+	name = I == NULL ? "<none>" : I->i_dentry.first == NULL ? "<none>"
+	    : stringof(((struct dentry *)((uintptr_t)I->i_dentry.first - offsetof(struct dentry, d_u.d_alias)))->d_name.name);
+	name = I == NULL ? "<none>" : I->i_dentry.first == NULL ? "<none>"
+	    : stringof(((struct dentry *)((uintptr_t)I->i_dentry.first - offsetof(struct dentry, d_alias)))->d_name.name);
+};
+
+inline struct page *_bio_page[struct bio *B] = B->bi_vcnt != 0 ? B->bi_io_vec->bv_page : (struct page *)NULL;
+inline struct page *_bio_head[struct bio *B] = xlate <_page_t> (_bio_page[B]).head;
+
+/* Of what is read or written for a file the name and the place are known, not the path. */
 translator fileinfo_t < struct bio *B > {
-	fi_name = "<unknown>";
+	fi_name = xlate <_page_t> (xlate <_page_t> (_bio_head[B]).file).name;
 	fi_dirname = "<unknown>";
 	fi_pathname = "<unknown>";
-	fi_offset = 0;
-	fi_fs = "<unknown>";
+	fi_offset = xlate <_page_t> (_bio_head[B]).file == NULL ? 0
+	    : (xlate <_page_t> (_bio_head[B]).index + (_bio_page[B] - _bio_head[B])) * 4096;
+	fi_fs = xlate <_page_t> (_bio_head[B]).file == NULL ? "<none>"
+	    : stringof(xlate <_page_t> (_bio_head[B]).file->i_sb->s_type->name);
 	fi_mount = "<unknown>";
 	fi_oflags = 0;
 };
@@ -165,11 +201,11 @@ translator fileinfo_t < struct buffer_head *B > {
 };
 
 translator fileinfo_t < struct request *R > {
-	fi_name = "<unknown>";
+	fi_name = R->bio == NULL ? "<none>" : xlate <fileinfo_t> (R->bio).fi_name;
 	fi_dirname = "<unknown>";
 	fi_pathname = "<unknown>";
-	fi_offset = 0;
-	fi_fs = "<unknown>";
+	fi_offset = R->bio == NULL ? 0 : xlate <fileinfo_t> (R->bio).fi_offset;
+	fi_fs = R->bio == NULL ? "<none>" : xlate <fileinfo_t> (R->bio).fi_fs;
 	fi_mount = "<unknown>";
 	fi_oflags = 0;
 };
