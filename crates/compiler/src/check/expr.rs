@@ -439,6 +439,7 @@ impl<'a> Checker<'a> {
             return self.compound(op, op_span, target, value, span);
         }
         self.fit_space(&target, &value)?;
+        self.fit_string(&target, &value);
         let ty = match &target.kind {
             TKind::Var(v) => self.vars[v.0 as usize].ty,
             _ => target.ty,
@@ -509,6 +510,14 @@ impl<'a> Checker<'a> {
             self.vars[v.0 as usize].ty = self.types.pointer(to, space);
         }
         Ok(())
+    }
+
+    /// A variable declared `char *` that is first assigned a string of D's holds strings: there is nothing to point to.
+    fn fit_string(&mut self, target: &TExpr, value: &TExpr) {
+        let TKind::Var(v) = target.kind else { return };
+        if self.class(value.ty) == Class::String && self.is_stringlike(target.ty) && self.flexible.remove(&v.0) {
+            self.vars[v.0 as usize].ty = self.basic.string;
+        }
     }
 
     /// `a[k]`, `p[i]`, `args[n]`

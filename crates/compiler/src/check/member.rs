@@ -179,6 +179,10 @@ impl Checker<'_> {
 
     /// `*e`
     pub(super) fn deref(&mut self, e: TExpr, span: Span) -> Res<TExpr> {
+        if self.class(e.ty) == Class::String {
+            let zero = TExpr::int(0, self.basic.long, span);
+            return self.subscript(e, zero, span);
+        }
         let e = self.decay(e);
         if let (TKind::Xlated { .. }, Class::Pointer(to, _)) = (&e.kind, self.class(e.ty)) {
             return Ok(TExpr { ty: to, span, ..e });
