@@ -58,7 +58,12 @@ impl Targets {
 
     /// Takes a running process as a target.
     pub fn grab(&mut self, pid: u32) -> Result<u32, Error> {
-        self.processes.push(Process::grab(pid)?);
+        let process = Process::grab(pid)?;
+        // One that has ended, but whose parent has not asked how, is there and has nothing to trace.
+        if !process.is_alive() {
+            return Err(Error::new(Kind::Gone, format!("process {pid} has ended")));
+        }
+        self.processes.push(process);
         Ok(pid)
     }
 

@@ -262,3 +262,19 @@ fn an_instruction_asked_for_by_itself_must_be_probeable() {
         .collect();
     assert_eq!(refused.len(), 1, "{listed}");
 }
+
+#[test]
+fn a_process_that_has_ended_is_not_grabbed() {
+    if !permitted() {
+        return;
+    }
+    let mut child = std::process::Command::new("true").spawn().unwrap();
+    // Until it is waited for, it is a zombie.
+    let stat = format!("/proc/{}/stat", child.id());
+    while !std::fs::read_to_string(&stat).unwrap().contains(") Z ") {
+        std::thread::yield_now();
+    }
+    let run = run(&["-n", "BEGIN { exit(0); }", "-p", &child.id().to_string()]);
+    assert!(run.status != 0 && run.err.contains("has ended"), "{}", run.err);
+    child.wait().unwrap();
+}
