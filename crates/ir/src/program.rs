@@ -254,7 +254,7 @@ pub enum Builtin {
     Gid,
     /// Nanoseconds of the monotonic clock; one value for all uses in one firing.
     Timestamp,
-    /// Nanoseconds since the epoch; one value for all uses in one firing.
+    /// Nanoseconds since the epoch, when it is evaluated.
     WallTimestamp,
     /// Nanoseconds that the thread has run on CPUs since tracing began, less what firings that read this took; one value for all
     /// uses in one firing. Needs [`Program::oncpu`].

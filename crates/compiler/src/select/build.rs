@@ -34,8 +34,6 @@ pub enum Key {
     Loc(Location),
     /// A helper without arguments (but the context), called once.
     Call(Helper),
-    /// The time for `walltimestamp`.
-    Wall,
     /// The current thread's storage, maybe null.
     ThreadMaybe,
     /// The current thread's storage, not null.

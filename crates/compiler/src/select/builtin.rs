@@ -69,15 +69,11 @@ impl Select<'_> {
     }
 
     fn wall_time(&mut self) -> V {
-        if let Some(v) = self.b.find(&Key::Wall, Cost::Dear) {
-            return v;
-        }
-        let time = self.time();
+        // Each use is the time of its own, unlike `timestamp`'s.
+        let time = self.b.call(Helper::KtimeGetNs, &[]);
         let (base, off) = self.b.map_place(self.plan.layout.state_map, self.plan.layout.realtime_offset);
         let distance = self.b.load(Size::DW, base, off);
-        let v = self.b.alu(AluOp::Add, time, Rhs::Reg(distance));
-        self.b.keep(Key::Wall, v);
-        v
+        self.b.alu(AluOp::Add, time, Rhs::Reg(distance))
     }
 
     /// The CPU's number.

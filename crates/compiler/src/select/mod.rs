@@ -336,7 +336,7 @@ impl<'a> Select<'a> {
         if builtins(&[Builtin::Uid, Builtin::Gid]) {
             self.call_once(Helper::GetCurrentUidGid);
         }
-        if shared(&[Expr::Builtin(Builtin::Timestamp), Expr::Builtin(Builtin::WallTimestamp)], false) {
+        if shared(&[Expr::Builtin(Builtin::Timestamp)], false) {
             self.time();
         }
         if builtins(&[Builtin::Cpu]) {
@@ -408,7 +408,7 @@ impl<'a> Select<'a> {
 
     /// The time is one value for all its uses in a firing: where they are on different paths, it is taken before them.
     fn one_time(&mut self) {
-        let is_time = |e: &Expr| matches!(e, Expr::Builtin(Builtin::Timestamp | Builtin::WallTimestamp));
+        let is_time = |e: &Expr| matches!(e, Expr::Builtin(Builtin::Timestamp));
         let uses = self.clause.exprs.iter().filter(|e| is_time(e)).count();
         if uses > 1 && has_paths(self.clause) {
             self.time();
