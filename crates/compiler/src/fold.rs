@@ -85,6 +85,7 @@ pub fn loc_may_fault(loc: &Location) -> bool {
         Location::Btf { base, .. } | Location::Narrow { of: base, .. } | Location::Address { base, .. } => {
             loc_may_fault(base)
         }
+        Location::Sum { base, plus, .. } => loc_may_fault(base) || loc_may_fault(plus),
         // Lowering has made operators of these.
         Location::Masked { .. } | Location::Case { .. } => true,
         Location::Ctx { .. }
@@ -93,6 +94,7 @@ pub fn loc_may_fault(loc: &Location) -> bool {
         | Location::Value(_)
         | Location::Reg { .. }
         | Location::CurrentTask
+        | Location::Site
         | Location::DataLoc { .. }
         | Location::CtxAddress { .. } => false,
     }
@@ -163,6 +165,7 @@ pub fn reads_user_memory(code: &ClauseCode) -> bool {
             Location::Btf { base, .. } | Location::Narrow { of: base, .. } | Location::Address { base, .. } => {
                 in_loc(base)
             }
+            Location::Sum { base, plus, .. } => in_loc(base) || in_loc(plus),
             _ => false,
         }
     }

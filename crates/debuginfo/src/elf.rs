@@ -253,6 +253,31 @@ impl Elf {
         Ok(best)
     }
 
+    /// The address of a function or an object by its exact name: the one that other files see, else a local one if all of that name are
+    /// the same.
+    pub fn address_of(&self, name: &str) -> Result<Option<u64>> {
+        self.linked()?;
+        let (mut seen, mut local): (Option<u64>, Vec<u64>) = (None, Vec::new());
+        for table in [elf::SHT_DYNSYM.0, elf::SHT_SYMTAB.0] {
+            let Some(symbols) = self.symbols(table)? else { continue };
+            symbols.each(|symbol| {
+                // Not those of other files, nor those whose value is an offset in a thread's memory, nor sections and files.
+                let kind = symbol.info & 0xf;
+                let code = kind == elf::STT_NOTYPE.0 || kind == elf::STT_OBJECT.0 || kind == elf::STT_FUNC.0;
+                if symbol.section != 0 && symbol.section < elf::SHN_ABS.0 && code && symbols.is_named(symbol, name) {
+                    match symbol.info >> 4 {
+                        0 => local.push(symbol.value),
+                        _ => seen = Some(symbol.value),
+                    }
+                }
+                ControlFlow::Continue(())
+            });
+        }
+        local.sort_unstable();
+        local.dedup();
+        Ok(seen.or(if local.len() == 1 { local.pop() } else { None }))
+    }
+
     /// The names of all functions that start at this address.
     pub fn aliases(&self, vaddr: u64) -> Result<Vec<String>> {
         let mut names = Vec::new();

@@ -34,6 +34,13 @@ pub struct Segment {
     pub mem_size: u64,
 }
 
+impl Segment {
+    /// Whether it is in memory when the program runs.
+    pub fn is_loaded(&self) -> bool {
+        self.kind == elf::PT_LOAD.0
+    }
+}
+
 /// A section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {

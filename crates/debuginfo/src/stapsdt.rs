@@ -17,14 +17,27 @@ pub struct Usdt {
     pub vaddr: u64,
     /// Its offset in the file: what uprobes take.
     pub offset: u64,
-    /// The file offset of the counter that switches the probe on; 0 if it has none.
-    pub semaphore: u64,
+    /// The counter that switches the probe on.
+    pub semaphore: Semaphore,
     /// The arguments as the assembler wrote them, such as `-4@%edi 8@-8(%rbp)`.
     pub arguments: String,
 }
 
+/// The counter that a program asks whether a probe is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Semaphore {
+    /// The probe is always on.
+    None,
+    /// At this file offset, which may lie beyond the file's end in the page that its last data share with what begins as zeros.
+    At(u64),
+    /// In memory that is not the file's: the kernel cannot count there.
+    OutOfReach,
+}
+
 const TYPE: u32 = 3;
-const PT_LOAD: u32 = 1;
+
+/// The size of a page of memory.
+const PAGE: u64 = 4096;
 
 /// The probes that a file declares, in the order of its notes. One probe may have many places.
 ///
@@ -73,25 +86,20 @@ fn probe(elf: &Elf, base: Option<u64>, desc: &[u8]) -> Option<Usdt> {
     let (provider, name, arguments) = (string()?, string()?, string()?);
     let vaddr = pc.wrapping_add(moved);
     let semaphore = match semaphore {
-        0 => 0,
-        address => counter(elf, address.wrapping_add(moved))?,
+        0 => Semaphore::None,
+        address => counter(elf, address.wrapping_add(moved)),
     };
     Some(Usdt { provider, name, vaddr, offset: elf.offset_of_vaddr(vaddr)?, semaphore, arguments })
 }
 
-/// The file offset of a counter. One that is not initialised is behind the file's part of its segment, but can still be in the
-/// last page that is mapped from the file.
-fn counter(elf: &Elf, vaddr: u64) -> Option<u64> {
-    const PAGE: u64 = 4096;
-    if let Some(offset) = elf.offset_of_vaddr(vaddr) {
-        return Some(offset);
-    }
-    elf.segments().iter().filter(|segment| segment.kind == PT_LOAD).find_map(|segment| {
-        let inside = vaddr.checked_sub(segment.vaddr).filter(|inside| *inside < segment.mem_size)?;
+fn counter(elf: &Elf, vaddr: u64) -> Semaphore {
+    let found = elf.segments().iter().filter(|segment| segment.is_loaded()).find_map(|segment| {
+        let inside = vaddr.checked_sub(segment.vaddr).filter(|&inside| inside < segment.mem_size)?;
         let offset = segment.offset.checked_add(inside)?;
-        let end = segment.offset.checked_add(segment.file_size)?.checked_next_multiple_of(PAGE)?;
-        (offset < end).then_some(offset)
-    })
+        let mapped = segment.offset.checked_add(segment.file_size)?.checked_next_multiple_of(PAGE)?;
+        (offset < mapped).then_some(offset)
+    });
+    found.map_or(Semaphore::OutOfReach, Semaphore::At)
 }
 
 /// Runs the reader over arbitrary bytes.

@@ -58,7 +58,7 @@ sema:   .short 0
     assert_eq!((probe.provider.as_str(), probe.name.as_str()), ("prov", "hello"));
     assert_eq!(probe.arguments, "-4@%edi 8@(%rsi)");
     assert_eq!((probe.vaddr, probe.offset), (main.vaddr + 1, main.offset + 1));
-    assert_ne!(probe.semaphore, 0);
+    assert!(matches!(probe.semaphore, Semaphore::At(_)));
     crate::mutate::mutate(&bytes.unwrap(), 300, fuzz_one);
 }
 

@@ -80,6 +80,17 @@ pub enum Location {
         /// Whose memory it is in.
         space: Space,
     },
+    /// Arithmetic on two values: `base + plus * times` (an index register, or a value in parts).
+    Sum {
+        /// The value to start from.
+        base: Box<Location>,
+        /// Added to it.
+        plus: Box<Location>,
+        /// So many times.
+        times: i64,
+    },
+    /// Which of its probe's places the firing is at: the upper 32 bits of the attach cookie. For probes with [`Selector::Cookie`](crate::Selector).
+    Site,
     /// The address, in the tracepoint's record, of a dynamic field whose `__data_loc` word is at `offset` of the context.
     DataLoc {
         /// Offset of the 32-bit word: low half offset in the record, high half length.

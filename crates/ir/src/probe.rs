@@ -66,7 +66,8 @@ pub enum Ctx {
 pub enum Selector {
     /// The program serves one probe only: index 0.
     One,
-    /// The attach cookie (`bpf_get_attach_cookie`): the index of the probe in the list that `attach` was given.
+    /// The attach cookie (`bpf_get_attach_cookie`), its lower 32 bits: the index of the probe in the list that `attach` was given. What
+    /// the upper ones are is the provider's affair ([`Location::Site`]).
     Cookie,
     /// A system-call number, plus [`COMPAT_BASE`] when the call came through the 32-bit entry. A process can ask for any
     /// number: one that is not below [`COMPAT_BASE`] (unsigned, before the addition) is no probe's.

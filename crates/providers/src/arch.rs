@@ -29,6 +29,8 @@ pub mod pt_regs {
     pub const R9: u32 = 64;
     /// Offset of `r8`.
     pub const R8: u32 = 72;
+    /// Offset of `ax`.
+    pub const AX: u32 = 80;
     /// Offset of `cx`.
     pub const CX: u32 = 88;
     /// Offset of `dx`.

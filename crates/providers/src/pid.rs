@@ -63,7 +63,9 @@ fn required_pid(probe: &ProbeDesc) -> Result<u32, Error> {
 
 /// A file of a process.
 pub(crate) struct Mapped {
+    /// The file.
     pub object: Object,
+    /// Whether it is the process's program.
     pub executable: bool,
 }
 

@@ -7,7 +7,9 @@ use crate::user_types::debug_of;
 use crate::{Attachment, abi, arch, kinds, unwind_table};
 use probity_debuginfo::dwarf::Die;
 use probity_debuginfo::elf::{Binding, Elf, Func};
-use probity_ir::{Arg, Location, ProbeDesc, Selector, Signature, Space, TypeId, TypeKind, TypeTable, glob, is_glob};
+use probity_ir::{
+    Arg, Location, ProbeDesc, ProgKind, Selector, Signature, Space, TypeId, TypeKind, TypeTable, glob, is_glob,
+};
 use probity_kernel::perf::ProbePmu;
 use probity_kernel::{Error, Feature, Kind, Prog, System, Version, attach};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -37,7 +39,7 @@ pub(crate) enum Place {
 pub(crate) const WHOLE_FILE: &str = "-";
 
 /// How many of `arg0`, `arg1`, … D has.
-const ARGUMENTS: usize = 10;
+pub(crate) const ARGUMENTS: usize = 10;
 
 /// How many instructions of all of a file's functions are probes.
 const INSTRUCTIONS: usize = 16_384;
@@ -89,7 +91,8 @@ pub(crate) fn unreadable(error: probity_debuginfo::Error, path: &Path) -> Error 
     if text.contains(&path) { error } else { error.context(path) }
 }
 
-fn open(object: &Object) -> Result<Elf, Error> {
+/// Opens a file whose code can be probed here.
+pub(crate) fn open(object: &Object) -> Result<Elf, Error> {
     let elf = Elf::open(&object.path).map_err(|error| unreadable(error, &object.path))?;
     // The arguments of other machines are elsewhere, and a wrong value is worse than none (G6).
     if !elf.is_64() || elf.machine() != MACHINE {
@@ -374,7 +377,7 @@ pub(crate) fn named_type(
 }
 
 /// How a program on user-space instructions is run here.
-pub(crate) fn kind(sys: &System) -> probity_ir::ProgKind {
+pub(crate) fn kind(sys: &System) -> ProgKind {
     let multi = sys.has(Feature::UprobeMulti);
     // Programs that may sleep read user memory that is not resident; on uprobes since 6.0.
     let sleepable = multi || sys.version().is_ok_and(|version| version >= Version(6, 0, 0));
@@ -419,10 +422,7 @@ pub(crate) fn attach(
         modules.entry(&probe.1.module).or_default().push(probe);
     }
     let mut attachment = Attachment::default();
-    let pmu = match prog.attach_type() {
-        Some(kind) if kind != 0 => None,
-        _ => Some(ProbePmu::read(sys, "uprobe")?),
-    };
+    let pmu = pmu(sys, prog)?;
     let mut places = 0;
     let mut files = 0;
     for (module, probes) in modules {
@@ -437,7 +437,7 @@ pub(crate) fn attach(
             }
             for (on_return, sites) in sites {
                 places += sites.len();
-                served.extend(sites.iter().map(|site| site.1));
+                served.extend(sites.iter().map(|site| site.cookie));
                 let site = Site { prog, pmu: pmu.as_ref(), path: &object.path, pid, on_return };
                 site.attach(&sites, &probes, &mut attachment)?;
             }
@@ -449,17 +449,59 @@ pub(crate) fn attach(
             }
         }
     }
+    done(attachment, pmu.is_some(), places, files)
+}
+
+/// The uprobe PMU, for a program that is not for multi-links.
+fn pmu(sys: &System, prog: &Prog) -> Result<Option<ProbePmu>, Error> {
+    match prog.attach_type() {
+        Some(kind) if kind != 0 => Ok(None),
+        _ => ProbePmu::read(sys, "uprobe").map(Some),
+    }
+}
+
+/// Attaches to places of files that are known already; `probes` are those whose indexes the cookies have.
+pub(crate) fn attach_spots(
+    sys: &System,
+    probes: &[(u32, ProbeDesc)],
+    prog: &Prog,
+    pid: u32,
+    files: &[(PathBuf, Vec<Spot>)],
+) -> Result<Attachment, Error> {
+    let probes: Vec<&(u32, ProbeDesc)> = probes.iter().collect();
+    let pmu = pmu(sys, prog)?;
+    let mut attachment = Attachment::default();
+    for (path, spots) in files.iter().filter(|(_, spots)| !spots.is_empty()) {
+        let site = Site { prog, pmu: pmu.as_ref(), path, pid: Some(pid), on_return: false };
+        site.attach(spots, &probes, &mut attachment)?;
+    }
+    let places = files.iter().map(|(_, spots)| spots.len()).sum();
+    done(attachment, pmu.is_some(), places, files.len())
+}
+
+fn done(mut attachment: Attachment, by_pmu: bool, places: usize, files: usize) -> Result<Attachment, Error> {
     if attachment.links.is_empty() {
         let reason = attachment.skipped.pop().map_or("there is nothing to attach to".to_owned(), |(_, why)| why);
         return Err(Error::new(Kind::Unsupported, reason));
     }
-    let way = if pmu.is_some() { "uprobe PMU" } else { "uprobe.multi" };
+    let way = if by_pmu { "uprobe PMU" } else { "uprobe.multi" };
     attachment.how = format!("{way}, {places} places in {files} files");
     Ok(attachment)
 }
 
 /// File offsets with the cookies of their probes; entries and instructions apart from returns.
-type Sites = BTreeMap<bool, Vec<(u64, u64)>>;
+type Sites = BTreeMap<bool, Vec<Spot>>;
+
+/// A place in a file that a probe is to be put at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Spot {
+    /// The file offset.
+    pub offset: u64,
+    /// The cookie; the probe's index is its lower half.
+    pub cookie: u64,
+    /// The file offset of the counter that the program asks whether the probe is on; 0 for none.
+    pub semaphore: u64,
+}
 
 /// Probes' indexes, each with the reason why it cannot be.
 type Refused = Vec<(u32, &'static str)>;
@@ -490,7 +532,10 @@ fn sites(object: &Object, probes: &[&(u32, ProbeDesc)]) -> Result<(Sites, Refuse
             let code = elf.bytes(offset, CODE).unwrap_or_default();
             match arch::unprobeable(&code) {
                 Some(why) => refused.push((*index, why)),
-                None => sites.entry(on_return).or_default().push((offset, u64::from(*index))),
+                None => {
+                    let spot = Spot { offset, cookie: u64::from(*index), semaphore: 0 };
+                    sites.entry(on_return).or_default().push(spot);
+                }
             }
         };
         match (place, functions.get(&probe.function)) {
@@ -517,7 +562,7 @@ fn sites(object: &Object, probes: &[&(u32, ProbeDesc)]) -> Result<(Sites, Refuse
 }
 
 fn skip(probes: &[&(u32, ProbeDesc)], cookie: u64, why: String, attachment: &mut Attachment) {
-    if let Some((_, probe)) = probes.iter().find(|(index, _)| u64::from(*index) == cookie) {
+    if let Some((_, probe)) = probes.iter().find(|(index, _)| *index == cookie as u32) {
         attachment.skipped.push((probe.clone(), why));
     }
 }
@@ -535,18 +580,21 @@ struct Site<'a> {
 impl Site<'_> {
     /// Attaches to all of `sites`. The kernel refuses some instructions, and a multi-link with one of them as a whole: it is then
     /// halved until the refused ones are alone, and those are skipped.
-    fn attach(
-        &self,
-        sites: &[(u64, u64)],
-        probes: &[&(u32, ProbeDesc)],
-        attachment: &mut Attachment,
-    ) -> Result<(), Error> {
+    fn attach(&self, sites: &[Spot], probes: &[&(u32, ProbeDesc)], attachment: &mut Attachment) -> Result<(), Error> {
         let tried = match (self.pmu, sites) {
-            (Some(pmu), [site]) => attach::uprobe_pmu(self.prog, pmu, self.path, *site, 0, self.pid, self.on_return),
+            (Some(pmu), [spot]) => {
+                let (site, semaphore) = ((spot.offset, spot.cookie), spot.semaphore);
+                attach::uprobe_pmu(self.prog, pmu, self.path, site, semaphore, self.pid, self.on_return)
+            }
             (Some(_), _) => {
                 return sites.iter().try_for_each(|site| self.attach(&[*site], probes, attachment));
             }
-            (None, _) => attach::uprobe_multi(self.prog, self.path, sites, self.pid, self.on_return),
+            (None, _) => {
+                let places: Vec<(u64, u64)> = sites.iter().map(|spot| (spot.offset, spot.cookie)).collect();
+                let counters: Vec<u64> = sites.iter().map(|spot| spot.semaphore).collect();
+                let counters = if counters.iter().all(|at| *at == 0) { &[][..] } else { &counters };
+                attach::uprobe_multi_counted(self.prog, self.path, &places, counters, self.pid, self.on_return)
+            }
         };
         let error = match tried {
             Ok(link) => {
@@ -560,7 +608,7 @@ impl Site<'_> {
         let hopeless = attachment.links.is_empty() && attachment.skipped.len() >= HOPELESS;
         match (refused && !hopeless, sites) {
             (false, _) => Err(error),
-            (true, [(offset, cookie)]) => {
+            (true, [Spot { offset, cookie, .. }]) => {
                 skip(probes, *cookie, format!("the kernel refuses a probe at {offset:#x}: {error}"), attachment);
                 Ok(())
             }

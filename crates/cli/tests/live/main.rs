@@ -4,6 +4,7 @@
 mod accounting;
 mod actions;
 mod corpus;
+mod declared;
 mod end;
 mod exact;
 mod faces;

@@ -17,7 +17,8 @@ const PC: u16 = if cfg!(target_arch = "aarch64") { 32 } else { 16 };
 impl Select<'_> {
     /// The value at a location; the verifier may take it for a pointer.
     pub(super) fn location(&mut self, loc: &Location) -> V {
-        let dear = loc_may_fault(loc) || matches!(loc, Location::CurrentTask | Location::UserRegister { .. });
+        let dear =
+            loc_may_fault(loc) || matches!(loc, Location::CurrentTask | Location::Site | Location::UserRegister { .. });
         let cost = if dear { Cost::Dear } else { Cost::Cheap };
         let key = Key::Loc(loc.clone());
         if let Some(v) = self.b.find(&key, cost) {
@@ -79,6 +80,27 @@ impl Select<'_> {
                     Rhs::Imm(0) => base,
                     offset => self.b.add_ptr(base, offset),
                 }
+            }
+            Location::Sum { base, plus, times } => {
+                let base = self.location(base);
+                let base = self.b.scalar(base);
+                let plus = self.location(plus);
+                let plus = self.b.scalar(plus);
+                let plus = match *times {
+                    1 => plus,
+                    times if times > 0 && times & (times - 1) == 0 => {
+                        self.b.alu(AluOp::Lsh, plus, Rhs::Imm(times.trailing_zeros() as i32))
+                    }
+                    times => {
+                        let times = self.b.rhs(times);
+                        self.b.alu(AluOp::Mul, plus, times)
+                    }
+                };
+                self.b.alu(AluOp::Add, base, Rhs::Reg(plus))
+            }
+            Location::Site => {
+                let cookie = self.call_with_ctx(Helper::GetAttachCookie);
+                self.b.alu(AluOp::Rsh, cookie, Rhs::Imm(32))
             }
             Location::DataLoc { offset } => {
                 let word = self.ctx_load(*offset, 4, false);

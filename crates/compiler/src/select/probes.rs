@@ -60,6 +60,7 @@ fn reads_task(loc: &Location) -> bool {
         Location::CurrentTask => true,
         Location::Memory { base, .. } | Location::Btf { base, .. } | Location::Address { base, .. } => reads_task(base),
         Location::Narrow { of, .. } => reads_task(of),
+        Location::Sum { base, plus, .. } => reads_task(base) || reads_task(plus),
         _ => false,
     }
 }
@@ -85,6 +86,7 @@ impl Select<'_> {
             }
             Selector::Cookie => {
                 let cookie = self.call_with_ctx(Helper::GetAttachCookie);
+                let cookie = self.extend(cookie, 4, false);
                 self.index = Index::Reg(cookie);
                 if all_equal {
                     return Masks::All;

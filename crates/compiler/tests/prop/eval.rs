@@ -221,7 +221,7 @@ pub fn fire(program: &Program, limits: Limits, state: &mut State, firing: &Firin
     };
     let index = match &unit.selector {
         Selector::One => Some(0),
-        Selector::Cookie => Some(firing.env.cookie),
+        Selector::Cookie => Some(firing.env.cookie & u64::from(u32::MAX)),
         Selector::Syscall { number, compat, limit } => run.syscall(number, compat.as_ref(), *limit),
     };
     let Some(index) = index.filter(|&i| matches!(unit.probes.get(i as usize), Some(Some(_)))) else { return };
@@ -823,6 +823,11 @@ impl Run<'_> {
             Location::CurrentTask => self.env().current_task as i64,
             Location::Narrow { of, size, signed } => extend(self.location(of)?, *size, *signed),
             Location::Address { base, offset, .. } => self.location(base)?.wrapping_add(*offset),
+            Location::Sum { base, plus, times } => {
+                let base = self.location(base)?;
+                base.wrapping_add(self.location(plus)?.wrapping_mul(*times))
+            }
+            Location::Site => (self.env().cookie >> 32) as i64,
             Location::DataLoc { offset } => {
                 let word = number(ctx(*offset, 4), false) as u64;
                 (CTX_ADDR + (word & 0xffff)) as i64

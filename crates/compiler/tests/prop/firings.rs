@@ -64,7 +64,7 @@ pub fn firings(program: &Program, seed: u64, ncpu: u32, count: usize) -> Vec<Fir
                 Selector::Cookie => {
                     let present: Vec<u64> =
                         (0..spec.probes.len() as u64).filter(|&i| spec.probes[i as usize].is_some()).collect();
-                    env.cookie = rng.pick(&present);
+                    env.cookie = rng.pick(&present) | rng.below(3) << 32;
                 }
                 Selector::Syscall { limit, .. } => {
                     let number = match rng.below(10) {

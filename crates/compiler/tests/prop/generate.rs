@@ -875,8 +875,9 @@ impl Gen {
         let signed = self.rng.chance(50);
         let word = match self.ctx {
             Ctx::Args => Location::Ctx { offset: 8 * self.rng.below(8) as u32, size: 8, signed },
-            Ctx::Regs | Ctx::PerfEvent => match self.rng.below(4) {
-                0 => Location::Pc { space: self.rng.pick(&[Space::Kernel, Space::User]) },
+            Ctx::Regs | Ctx::PerfEvent => match self.rng.below(8) {
+                0 => Location::Site,
+                1 => Location::Pc { space: self.rng.pick(&[Space::Kernel, Space::User]) },
                 _ => Location::Reg { dwarf: self.rng.below(17) as u16 },
             },
             Ctx::Record => {
@@ -901,6 +902,13 @@ impl Gen {
             5 => Location::Btf { base: Box::new(Location::CurrentTask), offset: 0, size: 8, signed },
             6 => Location::Btf { base: Box::new(Location::CurrentTask), offset: 16, size: 4, signed },
             7 => Location::Value(self.rng.number()),
+            8 => {
+                let start = Box::new(Location::Value(USER_NUMBERS as i64));
+                let place = Location::Memory { base: start, offset: 8, size, signed, space: Space::User };
+                let plus = if self.rng.chance(50) { place } else { word };
+                let times = self.rng.pick(&[1, 2, 4, 8, -3, 1 << 16, 1 << 40]);
+                Location::Sum { base, plus: Box::new(plus), times }
+            }
             _ => word,
         }
     }

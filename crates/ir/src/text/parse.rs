@@ -591,6 +591,9 @@ fn act(items: &mut Items<'_>) -> Result<KernelAct> {
 }
 
 fn location(items: &mut Items<'_>) -> Result<Location> {
+    if items.flag("site") {
+        return Ok(Location::Site);
+    }
     if items.flag("current-task") {
         return Ok(Location::CurrentTask);
     }
@@ -619,6 +622,7 @@ fn location(items: &mut Items<'_>) -> Result<Location> {
         "address" => {
             Location::Address { base: inner(&mut items)?, offset: items.number()?, space: items.word(SPACES)? }
         }
+        "sum" => Location::Sum { base: inner(&mut items)?, plus: inner(&mut items)?, times: items.number()? },
         "data-loc" => Location::DataLoc { offset: items.number()? },
         "ctx-address" => Location::CtxAddress { offset: items.number()? },
         "masked" => Location::Masked { of: inner(&mut items)?, mask: items.number()? },

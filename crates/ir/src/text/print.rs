@@ -488,6 +488,8 @@ fn location(location: &Location) -> Node {
         Location::Address { base, offset, space } => {
             list!["address", self::location(base), *offset, self::space(*space)]
         }
+        Location::Sum { base, plus, times } => list!["sum", self::location(base), self::location(plus), *times],
+        Location::Site => "site".into(),
         Location::DataLoc { offset } => list!["data-loc", *offset],
         Location::CtxAddress { offset } => list!["ctx-address", *offset],
         Location::Masked { of, mask } => list!["masked", self::location(of), *mask],

@@ -65,28 +65,34 @@ impl Rng {
     fn location(&mut self, depth: u32) -> Location {
         let (offset, size, signed) = (self.below(5000), self.size(), self.flip());
         let far = self.next() as i64;
-        match self.below(if depth == 0 { 6 } else { 13 }) {
+        match self.below(if depth == 0 { 7 } else { 15 }) {
             0 => Location::Value(far),
             1 => Location::Ctx { offset, size, signed },
             2 => Location::Reg { dwarf: offset as u16 },
             3 => Location::Pc { space: self.space() },
             4 => Location::CurrentTask,
             5 => Location::None(self.text()),
-            6 => Location::Memory {
+            6 => Location::Site,
+            7 => Location::Memory {
                 base: Box::new(self.location(depth - 1)),
                 offset: far,
                 size,
                 signed,
                 space: self.space(),
             },
-            7 => Location::Btf { base: Box::new(self.location(depth - 1)), offset, size, signed },
-            8 => Location::Narrow { of: Box::new(self.location(depth - 1)), size, signed },
-            9 => Location::Address { base: Box::new(self.location(depth - 1)), offset: far, space: self.space() },
-            10 => Location::Masked { of: Box::new(self.location(depth - 1)), mask: far },
-            11 => Location::Case {
+            8 => Location::Btf { base: Box::new(self.location(depth - 1)), offset, size, signed },
+            9 => Location::Narrow { of: Box::new(self.location(depth - 1)), size, signed },
+            10 => Location::Address { base: Box::new(self.location(depth - 1)), offset: far, space: self.space() },
+            11 => Location::Masked { of: Box::new(self.location(depth - 1)), mask: far },
+            12 => Location::Case {
                 test: Box::new(self.test(depth - 1)),
                 then: Box::new(self.location(depth - 1)),
                 otherwise: Box::new(self.location(depth - 1)),
+            },
+            13 => Location::Sum {
+                base: Box::new(self.location(depth - 1)),
+                plus: Box::new(self.location(depth - 1)),
+                times: far,
             },
             _ if self.flip() => Location::DataLoc { offset },
             _ => Location::CtxAddress { offset },
