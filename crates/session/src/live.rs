@@ -493,8 +493,8 @@ impl Drops {
                 let cause = Cause::ALL[i / self.ncpu as usize];
                 let cpu = Some(i as u32 % self.ncpu);
                 let count = now.wrapping_sub(*reported);
-                // Speculations and variables are of no CPU.
-                let whole = matches!(cause, Cause::Speculation | Cause::NoSpeculation | Cause::Dynamic | Cause::Thread);
+                // A speculation is of no CPU.
+                let whole = matches!(cause, Cause::Speculation | Cause::NoSpeculation);
                 let cpu = cpu.filter(|_| !whole);
                 match counts.last_mut() {
                     Some(last) if whole && last.cause == cause => last.count += count,
