@@ -26,7 +26,7 @@ typedef struct lwpsinfo_t {
 	timestruc_t pr_start;
 	timestruc_t pr_time;
 	string pr_clname;
-	string pr_name;
+	char pr_name[16];
 	processorid_t pr_onpro;
 	processorid_t pr_bindpro;
 	psetid_t pr_bindpset;

@@ -95,3 +95,15 @@ fn long_copies_come_in_whole() {
         printf(\"%c%c%c %s\", p[0], p[n], p[3998], stringof(q)); exit(0); }";
     assert_eq!(answer(&["-qn", d, "-c", program.to_str().unwrap_or_default()]), "xyx xxxxy");
 }
+
+#[test]
+fn parts_of_the_current_task_are_read_whatever_they_are() {
+    if !permitted() {
+        return;
+    }
+    // Bytes of pointers, and of another type's members at the task's address: the verifier lets none of them be read directly.
+    let d = "struct other { char c[3000]; int x; };
+        BEGIN { trace(((char *)curthread->comm)[32] & 0); trace(*((char *)curthread + 2049) & 0);
+                trace(((struct other *)curthread)->x & 0); trace(curthread->pid == pid); exit(0); }";
+    assert_eq!(answer(&["-qn", d]), "0001");
+}

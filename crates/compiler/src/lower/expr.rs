@@ -8,7 +8,8 @@ use super::shape::{is_string, text_of};
 use crate::check::tree::*;
 use probity_ir::Scope;
 use probity_ir::{
-    BinOp, Builtin, Expr, ExprId, KernelAct, Location, Space, Stack, Stmt, TypeId, TypeKind, UnOp, Val, VarId,
+    BinOp, Builtin, Expr, ExprId, KernelAct, Location, Space, Stack, Stmt, TypeId, TypeKind, TypeTable, UnOp, Val,
+    VarId,
 };
 
 impl ClauseLower<'_> {
@@ -397,6 +398,25 @@ impl ClauseLower<'_> {
         })
     }
 
+    /// Whether so many bytes of the current task are all in one member, and all of it where it is a pointer: the verifier reads no
+    /// others.
+    fn is_of_task(&self, addr: &TExpr, at: u32, size: u32) -> bool {
+        let mut task = addr;
+        while let TKind::Bin(_, base, _) = &task.kind {
+            task = base;
+        }
+        let types = &self.cx.checked.types;
+        match types.get(types.resolve(task.ty)) {
+            // A cast may have made something else of it.
+            TypeKind::Pointer { to, .. } => {
+                let is_task =
+                    matches!(types.get(types.resolve(*to)), TypeKind::Struct { name, .. } if name == "task_struct");
+                is_task && in_member(types, *to, at, size, 0)
+            }
+            _ => false,
+        }
+    }
+
     /// A scalar in memory.
     fn load(&mut self, ty: TypeId, addr: &TExpr, space: Space, bits: Option<Bits>) -> ExprId {
         if !self.is_scalar(ty) {
@@ -408,7 +428,7 @@ impl ClauseLower<'_> {
             return self.bit_field(addr, space, bits, signed);
         }
         // Members of the current task need no helper call: the verifier knows the task.
-        if let Some(offset) = task_offset(addr) {
+        if let Some(offset) = task_offset(addr).filter(|&at| self.is_of_task(addr, at, size.into())) {
             let base = Box::new(Location::CurrentTask);
             return self.add(Expr::Loc(Location::Btf { base, offset, size, signed }));
         }
@@ -547,6 +567,27 @@ impl ClauseLower<'_> {
         let old = self.add(Expr::Temp(old?));
         let value = if wanted == Some(true) { self.add(Expr::Bin(BinOp::Add, old, by)) } else { old };
         Some(self.ext(value, ty))
+    }
+}
+
+/// Whether `size` bytes at an offset in a type are all in one scalar, and are the whole of it where it is a pointer.
+fn in_member(types: &TypeTable, ty: TypeId, at: u32, size: u32, depth: u32) -> bool {
+    let whole = types.size(ty).and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
+    if depth > 32 || at.checked_add(size).is_none_or(|end| end > whole) {
+        return false;
+    }
+    match types.get(types.resolve(ty)) {
+        TypeKind::Struct { members, .. } => members.iter().any(|m| {
+            let start = m.bit_offset / 8;
+            m.bit_size == 0 && at >= start && in_member(types, m.ty, at - start, size, depth + 1)
+        }),
+        TypeKind::Array { of, .. } => match types.size(*of) {
+            Some(each @ 1..) => in_member(types, *of, (u64::from(at) % each) as u32, size, depth + 1),
+            _ => false,
+        },
+        TypeKind::Pointer { .. } => at == 0 && size == 8,
+        TypeKind::Int { .. } | TypeKind::Enum { .. } => true,
+        _ => false,
     }
 }
 
