@@ -110,17 +110,17 @@ pub fn complain(args: &Args, input: &Input, sources: &Sources, diagnostics: &[Di
     if args.format == Format::Json {
         return diagnostics.iter().for_each(|d| help::json(&diagnostic_json(d, sources)));
     }
-    let colour = std::io::stderr().is_terminal();
-    for diagnostic in diagnostics {
-        match args.face {
-            Face::Probity => help::say(&render_pretty(diagnostic, sources, colour)),
-            Face::Dtrace => help::say(&render_dtrace(diagnostic, sources, input.options.errtags)),
+    if args.face == Face::Dtrace {
+        // DTrace stops at the first mistake.
+        let first = diagnostics.iter().find(|d| d.is_error());
+        let warnings = diagnostics.iter().filter(|d| !d.is_error());
+        for diagnostic in warnings.chain(first) {
+            help::say(&render_dtrace(diagnostic, sources, input.options.errtags));
         }
-        // DTrace stops at the first.
-        if args.face == Face::Dtrace && diagnostic.is_error() {
-            break;
-        }
+        return;
     }
+    let colour = std::io::stderr().is_terminal();
+    diagnostics.iter().for_each(|d| help::say(&render_pretty(d, sources, colour)));
 }
 
 /// A diagnostic as JSON's `error` or `warning`: tag, message, and where: file, line, column (from 1), or `null`.

@@ -79,6 +79,7 @@ pub fn expand(input: &Input, env: &dyn Env, diags: &mut Vec<Diagnostic>) -> Expa
                     Span::new(id, end, end),
                     format!("{} has no clause and no declaration", source.name()),
                 )
+                .dtrace_says("empty D program translation unit")
                 .help("give at least one clause, such as `BEGIN { exit(0); }`, or set the option `empty`"),
             );
         }

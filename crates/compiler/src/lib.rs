@@ -144,6 +144,7 @@ pub fn check_only(input: &Input, env: &dyn Env) -> (Front, Vec<Diagnostic>) {
         expanded.libraries.splice(0..0, items);
     }
     let checked = check::check(&expanded, &bound, env, types, &mut diags);
+    in_order(&expanded, &mut diags);
     let failed = diags.iter().any(Diagnostic::is_error);
     let destructive = checked.as_ref().and_then(|c| c.destructive);
     let (program, types) = match checked {
@@ -154,6 +155,31 @@ pub fn check_only(input: &Input, env: &dyn Env) -> (Front, Vec<Diagnostic>) {
         _ => (None, TypeTable::default()),
     };
     (Front { program, options: expanded.options, types, sources: expanded.sources, destructive }, diags)
+}
+
+/// Puts diagnostics into the order in which one reads the program: item by item, and for one item in the order of the passes.
+fn in_order(program: &expand::Expanded, diags: &mut [Diagnostic]) {
+    let items: Vec<Span> = program.items.iter().map(item_span).collect();
+    diags.sort_by_key(|d| {
+        let Some(at) = d.dtrace_at.or(d.span) else { return (u32::MAX, 0) };
+        let before = items.iter().filter(|i| i.source == at.source && i.lo <= at.lo);
+        let (count, last) = before.fold((0, None), |(n, _), i| (n + 1, Some(i)));
+        // What could not be read stands between the items.
+        let inside = last.is_some_and(|i| at.lo <= i.hi);
+        (at.source.0, 2 * count + u32::from(!inside))
+    });
+}
+
+fn item_span(item: &probity_syntax::ast::Item) -> Span {
+    use probity_syntax::ast::Item;
+    match item {
+        Item::Clause(c) => c.span,
+        Item::Declaration(d) => d.span,
+        Item::Inline(i) => i.span,
+        Item::Translator(t) => t.span,
+        Item::Provider(p) => p.span,
+        Item::Pragma(p) => p.span,
+    }
 }
 
 /// Compiles a program. The texts come back with or without one, so that the diagnostics can be shown.

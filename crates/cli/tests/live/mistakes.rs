@@ -10,7 +10,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ("nosuch:::x { trace(1); }", "D_PDESC_ZERO", ""),
     ("BEGIN { trace(nosuch); }", "D_IDENT_UNDEF", "nosuch"),
     ("BEGIN { trace(execnam); }", "D_IDENT_UNDEF", "execname"),
-    ("BEGIN { trace(\"a\" + 1); }", "D_OP_INCOMPAT", ""),
+    ("BEGIN { trace(\"a\" - \"b\"); exit(0); }", "D_OP_INCOMPAT", ""),
     ("BEGIN { trace(strlen()); }", "D_PROTO_LEN", ""),
     ("BEGIN { printf(\"%d %d\", 1); }", "D_PRINTF_ARG_PROTO", ""),
     ("BEGIN { printf(\"%s\", 1); }", "D_PRINTF_ARG_TYPE", ""),

@@ -345,7 +345,8 @@ impl<'a> Checker<'a> {
         let mut predicate = clause.predicate.as_ref().map(|p| self.predicate(p));
         // DTrace has read up to the braces when it knows that a predicate ends.
         let body_at = clause.body.as_ref().map(|b| Span { hi: b.span.lo + 1, ..b.span });
-        for d in self.diags[before..].iter_mut().filter(|d| d.tag.starts_with("D_OP_")) {
+        let of_predicate = |d: &&mut Diagnostic| d.tag.starts_with("D_OP_") || d.tag == tags::D_PRED_SCALAR;
+        for d in self.diags[before..].iter_mut().filter(of_predicate) {
             d.dtrace_at = d.dtrace_at.or(body_at);
         }
         let again = matches!(predicate, Some(Err(_)))

@@ -469,6 +469,14 @@ impl Checker<'_> {
             let message = format!("operator `{text}` needs an integer on its left, not `{}`", self.name(ty));
             return self.err(tags::D_OP_ARITH, op_span, message);
         }
+        for e in [&target, &value] {
+            if matches!(self.class(e.ty), Class::Pointer(to, _) if matches!(self.class(to), Class::Void | Class::Func))
+            {
+                let message = format!("operator `{text}` cannot compute with a `{}`", self.name(e.ty));
+                let d = Diagnostic::error(tags::D_OP_VFPTR, op_span, message);
+                return self.report(d.help("cast it first, as in `(char *)p`"));
+            }
+        }
         let mut add = None;
         // A value that changes the target itself must find it as it was: `i += i++` reads `i` first.
         let own = value.any(&mut |e| match &e.kind {

@@ -52,7 +52,9 @@ impl Parser<'_> {
             }
         } else if rest.is_empty() && self.kind == SpecKind::Script {
             let message = "expected a predicate or actions after this probe description";
-            let diag = Diagnostic::error(tags::D_SYNTAX, head, message).help("`{}` records that the probe has fired");
+            let diag = Diagnostic::error(tags::D_SYNTAX, head, message)
+                .dtrace_says("expected predicate and/or actions following probe description")
+                .help("`{}` records that the probe has fired");
             return Err(self.fail(diag));
         } else if !rest.is_empty() && !rest.starts_with('{') {
             let failed = self.expected("`,`, `/` or `{` after the probe description");
