@@ -56,6 +56,7 @@ pub fn run(args: &Args) -> Result<u8> {
     }
     // From here on signals end the tracing in order; before, they simply end the process, which leaves nothing behind.
     let mut printer = consumer::open(args, &compiled.options)?;
+    targets.pids().for_each(|pid| symbols.expect(pid));
     session.begin(&mut printer)?;
     targets.release()?;
     let wake = printer.wake();

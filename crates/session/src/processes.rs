@@ -47,6 +47,8 @@ struct Process {
     /// What it has mapped, the last first to be asked; one list for each program that it has run, the last one last.
     programs: Vec<Vec<Rc<Region>>>,
     ended: bool,
+    /// Something was missed since it was read.
+    stale: bool,
     read: Option<Instant>,
     /// Names that were found, by address.
     named: HashMap<u64, Named>,
@@ -97,7 +99,7 @@ impl<'a> Processes<'a> {
         while begun.elapsed() < SLICE
             && let Some(pid) = self.unread.pop()
         {
-            if !self.all.contains_key(&pid) {
+            if self.all.get(&pid).is_none_or(|p| p.stale) {
                 self.read(pid);
             }
         }
@@ -141,20 +143,27 @@ impl<'a> Processes<'a> {
                     process.ended = true;
                 }
             }
-            // All that live are read again.
+            // All that live are read again, beside what is known of them.
             Happened::Lost => {
-                self.all.retain(|_, p| p.ended);
+                self.all.values_mut().for_each(|p| p.stale = true);
                 self.unread = self.sys.processes().unwrap_or_default();
             }
         }
     }
 
+    /// Reads what a process that is certain to be asked for has mapped, before others, if processes are watched at all.
+    pub(crate) fn expect(&mut self, pid: u32) {
+        if self.watch.is_some() {
+            self.remember(pid);
+        }
+    }
+
     /// Reads what a process has mapped, if that is not known.
-    pub(crate) fn remember(&mut self, pid: u32) {
+    fn remember(&mut self, pid: u32) {
         let fresh = match self.all.get(&pid) {
             Some(process) => {
                 let watched = self.watch.is_some();
-                process.ended || watched || process.read.is_some_and(|read| read.elapsed() < FRESH)
+                process.ended || (watched && !process.stale) || process.read.is_some_and(|read| read.elapsed() < FRESH)
             }
             None => false,
         };
@@ -172,6 +181,7 @@ impl<'a> Processes<'a> {
             .then(|| maps.into_iter().map(|m| Rc::new(self.region(pid, m))).collect::<Vec<_>>());
         let process = self.all.entry(pid).or_default();
         process.read = Some(Instant::now());
+        process.stale = false;
         if let Some(regions) = regions {
             process.named.clear();
             process.programs.push(regions);

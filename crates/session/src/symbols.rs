@@ -20,6 +20,11 @@ impl<'a> SystemSymbols<'a> {
 }
 
 impl SystemSymbols<'_> {
+    /// Says that addresses of a process will be named; to be called after [`crate::start`], while the process is there.
+    pub fn expect(&self, pid: u32) {
+        self.processes.borrow_mut().expect(pid);
+    }
+
     fn table(&self) -> &Table {
         self.kernel.get_or_init(|| Table::load().unwrap_or_default())
     }

@@ -67,6 +67,12 @@ impl Targets {
         Ok(pid)
     }
 
+    /// Their process numbers.
+    pub fn pids(&self) -> impl Iterator<Item = u32> + '_ {
+        let children = self.children.iter().map(|(child, _)| child.pid());
+        children.chain(self.processes.iter().map(Process::pid))
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.children.is_empty() && self.processes.is_empty()

@@ -84,8 +84,8 @@ fn faults_end_the_clause_and_fire_error() {
     let run = crate::tools::run(&["-qn", d]);
     assert_eq!(run.status, 0, "{}", run.err);
     assert!(!run.out.contains("after"), "{}", run.out);
-    assert!(run.out.contains("error 1 ") && run.out.contains(" 1 10\n"), "{}", run.out);
-    assert!(run.out.contains("error 2 ") && run.out.contains(" 4 0\n"), "{}", run.out);
+    assert!(run.out.contains("error 1 0 1 10\n"), "{}", run.out);
+    assert!(run.out.contains("error 1 1 4 0\n"), "{}", run.out);
     assert!(run.out.contains("next\n"), "{}", run.out);
     assert!(run.err.contains("invalid address (0x10)") && run.err.contains("divide-by-zero"), "{}", run.err);
 }
