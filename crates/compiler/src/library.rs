@@ -290,6 +290,6 @@ mod tests {
         assert!(needed(["syscall:::entry { @[execname] = count(); }"].into_iter()).is_empty());
         let of = |text: &'static str| needed([text].into_iter()).iter().map(|at| LIBRARIES[*at].0).collect::<Vec<_>>();
         assert_eq!(of("BEGIN { trace(SIGHUP); }"), ["signal.d"]);
-        assert_eq!(of("BEGIN { trace(curpsinfo->pr_pid); }"), ["procfs.d"]);
+        assert_eq!(of("BEGIN { trace(curpsinfo->pr_pid); }"), ["types.d", "procfs.d"]);
     }
 }
