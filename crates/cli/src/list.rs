@@ -11,7 +11,7 @@ use std::io::{self, BufWriter, Write};
 
 /// Lists the probes that the input names, or all.
 pub fn list(args: &Args, sys: &System, input: &Input) -> Result<u8> {
-    let world = World::new(sys);
+    let world = World::of(sys, input);
     let mut out = BufWriter::new(io::stdout());
     let mut count = 0u64;
     let mut listing = None;

@@ -83,7 +83,7 @@ fn header(args: &Args, sys: &System, input: &Input) -> Result<u8> {
     let stem = std::path::Path::new(&script).file_stem().map_or("probes".into(), |s| s.to_string_lossy().into_owned());
     let path = args.output.clone().unwrap_or(format!("{stem}.h"));
     let name = std::path::Path::new(&path).file_name().map_or("probes.h".into(), |n| n.to_string_lossy().into_owned());
-    let (text, sources, diagnostics) = probity::compiler::probe_header(input, &probity::World::new(sys), &name);
+    let (text, sources, diagnostics) = probity::compiler::probe_header(input, &probity::World::of(sys, input), &name);
     complain(args, input, &sources, &diagnostics);
     let Some(text) = text else { bail!("") };
     std::fs::write(&path, text).with_context(|| format!("cannot write {path}"))?;

@@ -94,6 +94,10 @@ pub trait Provider: Sync {
     fn crosses(&self) -> bool {
         false
     }
+    /// Whether DTrace knows no such probe, so that as a drop-in for it only a description that names the probe's module finds it.
+    fn beyond_dtrace(&self, _probe: &ProbeDesc) -> bool {
+        false
+    }
     /// A number for a probe that is the same in every run, from this provider's own range, if it has one; 0 if not.
     fn id(&self, _sys: &System, _probe: &ProbeDesc) -> u32 {
         0

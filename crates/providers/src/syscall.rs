@@ -104,6 +104,10 @@ impl Provider for Syscall {
         true
     }
 
+    fn beyond_dtrace(&self, probe: &ProbeDesc) -> bool {
+        probe.module == arch::COMPAT_MODULE
+    }
+
     fn id(&self, sys: &System, probe: &ProbeDesc) -> u32 {
         Call::of(sys, probe).map_or(0, |call| FIRST_ID + 2 * call.index() + u32::from(call.on_return))
     }

@@ -1,7 +1,7 @@
 //! The compiler's environment, answered from the running system: probes and signatures from the providers, types from the
 //! kernel's BTF. Creates nothing (G4).
 
-use probity_compiler::{Env, EnvError};
+use probity_compiler::{Env, EnvError, Input};
 use probity_ir::{Probe, ProbeDesc, Signature, Space, TypeId, TypeKind, TypeTable};
 use probity_kernel::{Error, Kind, System};
 use probity_providers::{PROVIDERS, Provider, kernel_btf};
@@ -15,13 +15,20 @@ const DYNAMIC_IDS: u32 = 200_000;
 /// The running system.
 pub struct World<'a> {
     sys: &'a System,
+    /// Only what DTrace knows is found, unless it is named.
+    dropin: bool,
     ids: RefCell<HashMap<ProbeDesc, u32>>,
 }
 
 impl<'a> World<'a> {
     /// The system as `sys` sees it.
     pub fn new(sys: &'a System) -> World<'a> {
-        World { sys, ids: RefCell::default() }
+        World { sys, dropin: false, ids: RefCell::default() }
+    }
+
+    /// The system as a question sees it: as DTrace does, if it is asked of its drop-in.
+    pub fn of(sys: &'a System, input: &Input) -> World<'a> {
+        World { dropin: input.options.dropin, ..World::new(sys) }
     }
 
     /// The probe with its number: the provider's own, or the next free one, the same each time it is asked for.
@@ -69,6 +76,9 @@ impl Env for World<'_> {
         let mut any = false;
         for provider in PROVIDERS.iter().copied().filter(|p| p.serves(&pattern.provider)) {
             let mut report = |desc| {
+                if self.dropin && pattern.module.is_empty() && provider.beyond_dtrace(&desc) {
+                    return;
+                }
                 any = true;
                 found(self.number(provider, desc));
             };

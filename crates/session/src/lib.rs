@@ -37,5 +37,5 @@ use probity_syntax::{Diagnostic, Sources};
 /// Compiles a question against the running system. Creates nothing (G4). All diagnostics are returned, also with a success, and
 /// the texts that their spans point into.
 pub fn compile(sys: &System, input: &Input) -> (Option<Compiled>, Sources, Vec<Diagnostic>) {
-    probity_compiler::compile(input, &World::new(sys))
+    probity_compiler::compile(input, &World::of(sys, input))
 }
