@@ -345,9 +345,14 @@ impl<'a> Checker<'a> {
         let mut predicate = clause.predicate.as_ref().map(|p| self.predicate(p));
         // DTrace has read up to the braces when it knows that a predicate ends.
         let body_at = clause.body.as_ref().map(|b| Span { hi: b.span.lo + 1, ..b.span });
-        let of_predicate = |d: &&mut Diagnostic| d.tag.starts_with("D_OP_") || d.tag == tags::D_PRED_SCALAR;
-        for d in self.diags[before..].iter_mut().filter(of_predicate) {
-            d.dtrace_at = d.dtrace_at.or(body_at);
+        let body_end = clause.body.as_ref().map(|b| Span { lo: b.span.hi.saturating_sub(1), ..b.span });
+        for d in &mut self.diags[before..] {
+            d.dtrace_at = d.dtrace_at.or(match d.tag {
+                // The clause has been read when its predicate is judged.
+                tags::D_PRED_SCALAR => body_end,
+                tag if tag.starts_with("D_OP_") => body_at,
+                _ => None,
+            });
         }
         let again = matches!(predicate, Some(Err(_)))
             && self.diags[before..].iter().all(|d| matches!(d.tag, tags::D_IDENT_UNDEF | tags::D_VAR_UNDEF));
