@@ -10,7 +10,7 @@ use std::fmt::Write;
 const MOST: usize = 12;
 
 /// The header for all providers among the items; `name` is the file's own.
-pub fn header(items: &[Item], sources: &Sources, name: &str) -> Result<String, Diagnostic> {
+pub fn header(items: &[Item], sources: &Sources, name: &str) -> Result<String, Box<Diagnostic>> {
     let guard: String =
         name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
     let mut out = format!(
@@ -25,8 +25,8 @@ pub fn header(items: &[Item], sources: &Sources, name: &str) -> Result<String, D
         }
     }
     if !any {
-        return Err(Diagnostic::error(tags::D_EMPTY, None, "there is no provider declaration to make a header of")
-            .help("declare one: `provider name { probe event(int, char *); };`"));
+        let d = Diagnostic::error(tags::D_EMPTY, None, "there is no provider declaration to make a header of");
+        return Err(Box::new(d.help("declare one: `provider name { probe event(int, char *); };`")));
     }
     out += "#ifdef __cplusplus\n}\n#endif\n\n#endif\n";
     Ok(out)
@@ -79,14 +79,14 @@ fn macros(
     provider: &ProviderDecl,
     probe: &ProviderProbe,
     sources: &Sources,
-) -> Result<(), Diagnostic> {
+) -> Result<(), Box<Diagnostic>> {
     let (p, n) = (&provider.name.text, &probe.name.text);
     let shown = n.replace("__", "-");
     let upper = format!("{}_{}", p.to_ascii_uppercase(), n.replace("__", "_").to_ascii_uppercase());
     let counter = format!("_probity_{p}_{n}_semaphore");
     if probe.native.len() > MOST {
         let message = format!("probe `{n}` has {} arguments: a note holds {MOST}", probe.native.len());
-        return Err(Diagnostic::error(tags::D_PROTO_LEN, probe.span, message));
+        return Err(Box::new(Diagnostic::error(tags::D_PROTO_LEN, probe.span, message)));
     }
     let names: Vec<String> = (0..probe.native.len()).map(|i| format!("arg{i}")).collect();
     let mut inputs = Vec::new();
@@ -114,7 +114,7 @@ fn macros(
 }
 
 /// The parameter's type in C, without its name.
-fn c_type(param: &ast::Param, sources: &Sources) -> Result<String, Diagnostic> {
+fn c_type(param: &ast::Param, sources: &Sources) -> Result<String, Box<Diagnostic>> {
     let mut out = String::new();
     let pointers =
         param.declarator.derivations.iter().filter(|d| matches!(d, Derivation::Pointer(_) | Derivation::Array(_)));
@@ -124,11 +124,12 @@ fn c_type(param: &ast::Param, sources: &Sources) -> Result<String, Diagnostic> {
         TypeSpecKind::Basic(ast::Basic::String) => return Ok("const char *".into()),
         TypeSpecKind::Basic(ast::Basic::Float | ast::Basic::Double | ast::Basic::LongDouble) if pointers == 0 => {
             let message = "a probe's argument cannot be a floating-point number: a note cannot say where it is";
-            return Err(Diagnostic::error(tags::D_DECL_PROTO_TYPE, param.span, message).help("pass its address"));
+            let d = Diagnostic::error(tags::D_DECL_PROTO_TYPE, param.span, message);
+            return Err(Box::new(d.help("pass its address")));
         }
         TypeSpecKind::Aggregate(_) if pointers == 0 => {
             let message = "a probe's argument cannot be a struct: pass its address";
-            return Err(Diagnostic::error(tags::D_DECL_PROTO_TYPE, param.span, message));
+            return Err(Box::new(Diagnostic::error(tags::D_DECL_PROTO_TYPE, param.span, message)));
         }
         // What it points to makes no difference to the machine.
         TypeSpecKind::Aggregate(_) => out.push_str("const void"),

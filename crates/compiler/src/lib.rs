@@ -108,7 +108,7 @@ pub fn probe_header(input: &Input, env: &dyn Env, name: &str) -> (Option<String>
         _ if failed => None,
         Ok(header) => Some(header),
         Err(d) => {
-            diags.push(d);
+            diags.push(*d);
             None
         }
     };
