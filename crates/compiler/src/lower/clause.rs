@@ -25,9 +25,6 @@ pub(super) struct Context<'a> {
     pub clause: ClauseId,
 }
 
-/// Most values of a record that are held while a statement changes what they were read from.
-const HELD: usize = 6;
-
 /// A record that is being put together.
 struct Pending {
     values: Vec<ExprId>,
@@ -527,13 +524,8 @@ impl ClauseLower<'_> {
 
     /// Before a statement that is no action: what it changes, or what may fault, is evaluated first.
     fn spill_before(&mut self, stmt: &TStmt) {
-        if exprs_of(stmt).iter().any(|e| e.has_effect()) {
-            // What is held meanwhile takes stack: a record with much in it is written first.
-            match &self.pending {
-                Some(p) if p.values.len() > HELD => self.flush(),
-                Some(_) => self.spill_pending(Changes::All),
-                None => {}
-            }
+        if self.pending.is_some() && exprs_of(stmt).iter().any(|e| e.has_effect()) {
+            self.spill_pending(Changes::All);
         }
     }
 

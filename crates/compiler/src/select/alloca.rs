@@ -5,7 +5,6 @@
 //! again that nobody takes: so an offset and a length that are each bounded stay inside of the slot together.
 
 use super::Select;
-use super::build::Name;
 use super::text::Mem;
 use crate::vcode::{Base, Rhs, V};
 use probity_bpf::helpers::Helper;
@@ -144,7 +143,7 @@ impl Select<'_> {
     pub(super) fn alloc(&mut self, dst: TempId, len: ExprId) {
         let len = self.int(len);
         let at = self.take(len, true);
-        self.b.set(Name::Temp(self.at as u32, dst), at);
+        self.set_temp(dst, at);
     }
 
     /// `copyin`
@@ -162,7 +161,7 @@ impl Select<'_> {
         };
         let failed = self.probe_read(Base::Reg(to), 0, Rhs::Reg(size), from, space);
         self.fault_if(Cond::Ne, failed, Rhs::Imm(0), Fault::BadAddress, from);
-        self.b.set(Name::Temp(self.at as u32, dst), at);
+        self.set_temp(dst, at);
     }
 
     /// Where `len` bytes from a pointer's place are, and their number, provably inside. Faults where the place is outside, or

@@ -1,7 +1,6 @@
 //! Associative arrays: elements of hash maps.
 
 use super::Select;
-use super::build::Name;
 use super::key::BuiltKey;
 use super::text::Mem;
 use crate::layout::padded;
@@ -261,7 +260,7 @@ impl Select<'_> {
         self.b.start(done);
         if let Some(t) = old {
             let v = self.b.get(before);
-            self.b.set(Name::Temp(self.at as u32, t), v);
+            self.set_temp(t, v);
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Integers and conditions. Conditions become branches; 0 and 1 are made only where a number is wanted.
 
 use super::Select;
-use super::build::Name;
 use crate::fold::range;
 use crate::vcode::{B, Rhs, V};
 use probity_bpf::insn::{AluOp, Cond, Width};
@@ -17,7 +16,7 @@ impl<'a> Select<'a> {
                 self.b.scalar(v)
             }
             Expr::Builtin(builtin) => self.builtin(*builtin),
-            Expr::Temp(t) => self.b.get(Name::Temp(self.at as u32, *t)),
+            Expr::Temp(t) => self.temp(*t),
             Expr::Var(var) => self.var(*var),
             Expr::Elem(array, key) => self.elem(*array, key),
             Expr::Un(UnOp::Neg, a) => {

@@ -50,11 +50,17 @@ pub struct Limits {
     pub string: u32,
     /// Largest key.
     pub key: u32,
+    /// Whether integers in temporaries may live in registers and be spilled; else they go to scratch memory.
+    pub temps: bool,
 }
 
 /// The limits to try one after another, until what registers spill fits too.
-pub const LIMITS: [Limits; 3] =
-    [Limits { string: 64, key: 192 }, Limits { string: 24, key: 64 }, Limits { string: 16, key: 16 }];
+pub const LIMITS: [Limits; 4] = [
+    Limits { string: 64, key: 192, temps: true },
+    Limits { string: 24, key: 64, temps: true },
+    Limits { string: 16, key: 16, temps: true },
+    Limits { string: 16, key: 16, temps: false },
+];
 
 /// Generates a unit's code.
 pub fn select(program: &Program, unit: usize, plan: &mut Plan, limits: Limits) -> Result<Code, CodegenError> {
@@ -387,7 +393,7 @@ impl<'a> Select<'a> {
         if self.scratch.is_none() && need == Some(Need::Body) {
             self.claim_for_clause(next);
         }
-        self.place_temp_strings();
+        self.place_temps();
         self.body(&self.clause.body);
         if !unit_scratch && let Some(scratch) = self.scratch.take() {
             self.held.clear();
@@ -424,12 +430,31 @@ impl<'a> Select<'a> {
         }
     }
 
+    /// Sets an integer temporary.
+    fn set_temp(&mut self, t: TempId, v: V) {
+        match self.temps.get(&t) {
+            Some(&mem) => {
+                let v = self.b.scalar(v);
+                self.b.store(Size::DW, mem.base, mem.off, Rhs::Reg(v));
+            }
+            None => self.b.set(Name::Temp(self.at as u32, t), v),
+        }
+    }
+
+    /// The value of an integer temporary.
+    fn temp(&mut self, t: TempId) -> V {
+        match self.temps.get(&t) {
+            Some(&mem) => self.b.load(Size::DW, mem.base, mem.off),
+            None => self.b.get(Name::Temp(self.at as u32, t)),
+        }
+    }
+
     fn statement(&mut self, stmt: &'a Stmt) {
         match stmt {
             Stmt::SetTemp(t, e) => match self.clause.temps[t.0 as usize] {
                 Val::Int => {
                     let v = self.int(*e);
-                    self.b.set(Name::Temp(self.at as u32, *t), v);
+                    self.set_temp(*t, v);
                 }
                 _ => self.set_temp_string(*t, *e),
             },

@@ -27,7 +27,7 @@ impl Select<'_> {
             (_, None) => self.b.imm(0),
         };
         if let Some(dst) = dst {
-            self.b.set(super::build::Name::Temp(self.at as u32, dst), result);
+            self.set_temp(dst, result);
         }
     }
 

@@ -115,16 +115,20 @@ impl<'a> Select<'a> {
         }
     }
 
-    /// Gives the clause's string temporaries their places.
-    pub(super) fn place_temp_strings(&mut self) {
+    /// Gives the clause's temporaries in memory their places: strings, and integers where there are too many for the stack.
+    pub(super) fn place_temps(&mut self) {
         for (i, &val) in self.clause.temps.iter().enumerate() {
             let size = match val {
-                Val::Int => continue,
+                Val::Int if self.limits.temps => continue,
+                Val::Int => 8,
                 Val::Str { cap } => cap.max(1).next_multiple_of(8),
                 Val::Bytes { len } => len.next_multiple_of(8),
             };
             if sets_temp(&self.clause.body, TempId(i as u32)) {
-                let mem = self.lasting(size, size <= self.limits.string);
+                let mem = self.lasting(size, val != Val::Int && size <= self.limits.string);
+                if val == Val::Int {
+                    self.clear(mem.base, mem.off, size);
+                }
                 self.temps.insert(TempId(i as u32), mem);
             }
         }

@@ -185,7 +185,7 @@ impl<'a> Select<'a> {
             None => self.b.atomic(AtomicOp::Add, base, off, by),
             Some(t) => {
                 let before = self.b.fetch(AtomicOp::FetchAdd, base, off, by);
-                self.b.set(Name::Temp(self.at as u32, t), before);
+                self.set_temp(t, before);
             }
         }
     }
