@@ -185,6 +185,7 @@ impl Checker<'_> {
         if self.is_float(e.ty) {
             return self.float_truth(e).ok();
         }
+        let e = self.translated_address(e);
         let e = self.scalar(e)?;
         Some(match e.kind {
             TKind::Int(v) => TExpr::int(i64::from(v != 0), int, span),

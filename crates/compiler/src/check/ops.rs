@@ -58,6 +58,13 @@ impl Checker<'_> {
                 return self.err(tags::D_OP_ACT, e.span, message);
             }
         }
+        let (a, b) = match op {
+            // Whether there is anything that is translated is a question with an answer.
+            BinaryOp::Eq | BinaryOp::Ne if a.kind == TKind::Int(0) || b.kind == TKind::Int(0) => {
+                (self.translated_address(a), self.translated_address(b))
+            }
+            _ => (a, b),
+        };
         match op {
             BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => self.logical(op, op_span, a, b, span),
             BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge => {

@@ -461,6 +461,15 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// The address of what a translated pointer translates, where it has one.
+    pub(super) fn translated_address(&self, e: TExpr) -> TExpr {
+        let pointer = |ty| matches!(self.class(ty), Class::Pointer(..));
+        match e.kind {
+            TKind::Xlated { source, .. } if pointer(e.ty) && pointer(source.ty) => *source,
+            kind => TExpr { kind, ..e },
+        }
+    }
+
     /// Reports translated data where a value is wanted: only its members have values. An expression that stands alone may be one.
     pub(super) fn no_translated_values(&mut self, stmts: &mut [TStmt]) {
         for stmt in stmts {

@@ -426,3 +426,15 @@ fn declared_probes_have_the_arguments_that_are_declared() {
     assert_eq!(with("pid123::malloc:entry { trace(args[1]); }"), "emit0(User.str256[reg0])");
     assert_eq!(with("pid123::malloc:entry { trace(args[2]->x); }"), "emit0(i32(Add(i32(reg1),1)))");
 }
+
+#[test]
+fn whether_there_is_anything_translated_can_be_asked() {
+    let with = |e: &str| {
+        body(&format!(
+            "struct in {{ int a; }}; struct out {{ int o; }}; translator struct out < struct in *v > {{ o = v->a; }};\n\
+             BEGIN {{ p = xlate<struct out *>((struct in *)arg0); trace({e}); }}"
+        ))
+    };
+    assert_eq!(with("p != NULL"), "v0 = ctx0; emit0(Ne(v0,0))");
+    assert_eq!(with("p ? 1 : 2"), "v0 = ctx0; emit0(cond(Ne(v0,0),1,2))");
+}
