@@ -292,23 +292,6 @@ impl Checker<'_> {
         self.is_void(a) || self.is_void(b) || self.same_type(a, b)
     }
 
-    /// A signed number that is shifted to the left, as what 64 bits are assigned: C leaves open what happens beyond 32 bits, and D
-    /// computes in 64, so that `x = 1 << n` is a power of two for every `n`.
-    fn widen_shift(&mut self, e: TExpr) -> TExpr {
-        let long = self.basic.long;
-        if self.size_sign(e.ty) != (4, true) {
-            return e;
-        }
-        let kind = match e.kind {
-            TKind::Bin(BinOp::Shl, a, b) => TKind::Bin(BinOp::Shl, Box::new(self.convert(*a, long)), b),
-            TKind::Un(probity_ir::UnOp::Neg, a) if matches!(a.kind, TKind::Bin(BinOp::Shl, ..)) => {
-                TKind::Un(probity_ir::UnOp::Neg, Box::new(self.widen_shift(*a)))
-            }
-            kind => return TExpr { kind, ..e },
-        };
-        TExpr { kind, ty: long, span: e.span }
-    }
-
     /// Converts a value for assignment to a type; `None` where C and D have no such conversion.
     pub(super) fn assign_to(&mut self, ty: TypeId, e: TExpr) -> Res<Option<TExpr>> {
         let span = e.span;
@@ -316,11 +299,8 @@ impl Checker<'_> {
             Class::Float if matches!(self.class(e.ty), Class::Int(..) | Class::Float) => {
                 Some(self.convert_float(e, ty, span)?)
             }
-            Class::Int(size, _) => match self.class(e.ty) {
-                Class::Int(..) => {
-                    let e = if size == 8 { self.widen_shift(e) } else { e };
-                    Some(self.convert(e, ty))
-                }
+            Class::Int(..) => match self.class(e.ty) {
+                Class::Int(..) => Some(self.convert(e, ty)),
                 Class::Float => Some(self.convert_float(e, ty, span)?),
                 // Old programs forget addresses that they keep as integers by assigning NULL.
                 Class::Pointer(..) if e.kind == TKind::Int(0) => Some(TExpr::int(0, ty, span)),

@@ -1,5 +1,5 @@
 //! Arithmetic as DTrace does it, for its drop-in: in 64 bits, cut to a type only where a value is stored, cast or shown; the type is the wider
-//! operand's, without C's promotion to `int`; a remainder has the sign of the quotient. `probity` itself computes as C does.
+//! operand's, without C's promotion to `int`. `probity` itself computes as C does.
 
 use super::conv::{Class, normal};
 use super::tree::*;
@@ -64,22 +64,7 @@ impl Checker<'_> {
             BinaryOp::BitXor => BinOp::Xor,
             _ => BinOp::Or,
         };
-        let divisor = b.clone();
-        let mut value = self.bin(bin, a, b, inner, span, op_span)?;
-        if bin == BinOp::RemS && !divisor.has_effect() {
-            value = match (&value.kind, &divisor.kind) {
-                (TKind::Int(v), TKind::Int(by)) => TExpr::int(if *by < 0 { v.wrapping_neg() } else { *v }, inner, span),
-                (_, TKind::Int(by)) if *by >= 0 => value,
-                _ => {
-                    let int = self.basic.int;
-                    let zero = TExpr::int(0, inner, span);
-                    let below = self.bin(BinOp::LtS, divisor, zero, int, span, op_span)?;
-                    let negated = TExpr { kind: TKind::Un(UnOp::Neg, Box::new(value.clone())), ty: inner, span };
-                    let kind = TKind::Cond(Box::new(below), Box::new(negated), Box::new(value));
-                    TExpr { kind, ty: inner, span }
-                }
-            };
-        }
+        let value = self.bin(bin, a, b, inner, span, op_span)?;
         Ok(self.shown_as(value, ty))
     }
 
