@@ -13,6 +13,7 @@ mod field_output;
 mod front;
 mod language;
 mod libraries;
+mod limit;
 mod machine;
 mod memory;
 mod mistakes;

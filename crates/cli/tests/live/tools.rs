@@ -13,8 +13,9 @@ pub fn permitted() -> bool {
     permitted
 }
 
-/// The command with arguments.
+/// The command with arguments. It is killed where it takes far longer than any test's should.
 pub fn probity(args: &[&str]) -> Command {
+    crate::limit::watch();
     let mut command = Command::new(env!("CARGO_BIN_EXE_probity"));
     command.args(args).stdin(Stdio::null()).env("TZ", "UTC");
     command

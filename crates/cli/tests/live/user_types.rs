@@ -38,7 +38,7 @@ fn arguments_have_their_declared_types() {
     if !permitted() {
         return;
     }
-    for level in 0..LEVELS.len() {
+    for (level, flags) in LEVELS.iter().enumerate() {
         let program = typed(level);
         let d = r#"pid$target:a.out:narrow:entry { printf("%d %d %d %d %d %d\n", arg0, arg1, arg2, args[0], args[1], args[2]); }
             pid$target:a.out:narrow:return { printf("returns %d %d\n", arg1, args[1]); }
@@ -47,7 +47,7 @@ fn arguments_have_their_declared_types() {
             pid$target:a.out:by_value:entry { printf("big %d %d\n", args[0].a[3], args[1]); }"#;
         let out = answer(&["-qn", d, "-c", &program]);
         let expected = "-5 -1 200 -5 -1 200\nreturns 194 194\nx 42 42 s str\n7 -7 8 -8 -8\nbig -4 11\n";
-        assert_eq!(out.trim_end_matches('\n').to_owned() + "\n", expected, "{:?}", LEVELS[level]);
+        assert_eq!(out.trim_end_matches('\n').to_owned() + "\n", expected, "{flags:?}");
     }
 }
 
@@ -56,14 +56,14 @@ fn members_of_the_programs_structs() {
     if !permitted() {
         return;
     }
-    for level in 0..LEVELS.len() {
+    for (level, flags) in LEVELS.iter().enumerate() {
         let program = typed(level);
         let d = r#"pid$target:a.out:list:entry {
               printf("%d %d %d %s %s %d\n", args[0]->a, args[0]->b, args[0]->in.s, args[0]->in.name, args[0]->next->in.name, args[0]->col);
               this->l = (struct pid`list *)arg0;
               printf("%d %d %d\n", this->l->next->b, sizeof (struct pid$target`list), offsetof(struct pid`list, in)); }"#;
         let out = answer(&["-qn", d, "-c", &program]);
-        assert_eq!(out.trim_end(), "1 -2 -9 world hello 6\n-7 24 10", "{:?}", LEVELS[level]);
+        assert_eq!(out.trim_end(), "1 -2 -9 world hello 6\n-7 24 10", "{flags:?}");
     }
 }
 

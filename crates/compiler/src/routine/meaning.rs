@@ -219,8 +219,8 @@ fn parse(s: &[u8], base: i64) -> Option<i64> {
     Some(n.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
 }
 
-fn ip4(b: [u8; 4]) -> String {
-    std::net::Ipv4Addr::from(b).to_string()
+fn ip4([a, b, c, d]: [u8; 4]) -> String {
+    format!("{a}.{b}.{c}.{d}")
 }
 
 /// As `inet_ntop`; unless `strict`, an address that holds one of IPv4 is shown as that alone.

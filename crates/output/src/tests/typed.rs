@@ -35,7 +35,7 @@ fn table() -> (TypeTable, TypeId, Vec<u8>) {
     let s = t.add(TypeKind::Struct { union: false, name: "s".into(), size: 48, members });
     let mut bytes = vec![0; 48];
     bytes[0] = b'x';
-    bytes[1] = 0b11110_101;
+    bytes[1] = 0b1111_0101;
     bytes[4..8].copy_from_slice(&65_539u32.to_le_bytes());
     bytes[12..16].copy_from_slice(&(-7i32).to_le_bytes());
     bytes[16] = 2;
