@@ -134,14 +134,18 @@ translator devinfo_t < struct request *R > {
 	dev_pathname = xlate <devinfo_t> (R->part).dev_pathname;
 };
 
-/* Where a file is mounted is not told: "<unknown>". */
+inline struct mount *_mount[struct vfsmount *V] = (struct mount *)((uintptr_t)V - offsetof(struct mount, mnt));
+
+/* A mount that is its own parent, and not the root, is the kernel's own: a pipe's, a socket's. It is mounted nowhere. */
 translator fileinfo_t < struct file *F > {
 	fi_name = F == NULL ? "<none>" : stringof(F->f_path.dentry->d_name.name);
 	fi_dirname = F == NULL ? "<none>" : dirname(d_path(&F->f_path));
 	fi_pathname = F == NULL ? "<none>" : d_path(&F->f_path);
 	fi_offset = F == NULL ? 0 : F->f_pos;
 	fi_fs = F == NULL ? "<none>" : stringof(F->f_path.mnt->mnt_sb->s_type->name);
-	fi_mount = F == NULL ? "<none>" : "<unknown>";
+	fi_mount = F == NULL ? "<none>"
+	    : _mount[F->f_path.mnt]->mnt_parent == _mount[F->f_path.mnt] && F->f_path.mnt != curthread->fs->root.mnt ? "<none>"
+	    : _mount_path(&F->f_path, &F->f_path.mnt->mnt_root);
 	fi_oflags = F == NULL ? 0 : F->f_flags;
 };
 

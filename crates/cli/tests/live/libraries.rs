@@ -112,3 +112,31 @@ fn arguments_and_files() {
     let want = format!("{cat}|{cat}|/etc/hostname|/etc|0|<none>|{}\n", cwd.display());
     assert!(out.contains(&want), "{out}");
 }
+
+#[test]
+fn where_files_are_mounted() {
+    if !permitted() {
+        return;
+    }
+    let dir = std::env::temp_dir().join(format!("probity-mounts-{}", std::process::id()));
+    let (from, to) = (dir.join("from"), dir.join("to"));
+    std::fs::create_dir_all(&from).unwrap();
+    std::fs::create_dir_all(&to).unwrap();
+    std::fs::write(from.join("file"), "text\n").unwrap();
+    // The mount is in a namespace that ends with the command.
+    let script = dir.join("read");
+    let text = format!(
+        "mount --bind {} {to}\n/bin/echo text | /bin/cat {to}/file /proc/version -\n",
+        from.display(),
+        to = to.display()
+    );
+    std::fs::write(&script, text).unwrap();
+    let d = "syscall::read:entry /progenyof($target) && execname == \"cat\"/ {
+               printf(\"%s|%s|%s\\n\", fds[arg0].fi_name, fds[arg0].fi_pathname, fds[arg0].fi_mount); }";
+    let out = answer(&["-qn", d, "-c", &format!("unshare -m /bin/sh {}", script.display())]);
+    std::fs::remove_dir_all(&dir).unwrap();
+    assert!(out.contains(&format!("file|{0}/file|{0}\n", to.display())), "{out}");
+    assert!(out.contains("version|/proc/version|/proc\n"), "{out}");
+    let pipe = out.lines().find(|l| l.starts_with('|'));
+    assert!(pipe.is_some_and(|l| l.ends_with("|<none>")), "{out}");
+}

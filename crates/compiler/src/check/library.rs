@@ -44,8 +44,17 @@ impl<'a> Checker<'a> {
             ("_cpu_chip", [cpu]) => Some(self.cpu_place(cpu, |place| place.0, "chipid_t", span)),
             ("_cpu_node", [cpu]) => Some(self.cpu_place(cpu, |place| place.1, "lgrp_id_t", span)),
             ("_psargs", [start, end]) => Some(self.arguments_text(start, end, span)),
+            ("_mount_path", [path, entry]) => Some(self.mount_path(path, entry, span)),
             _ => None,
         }
+    }
+
+    /// The path of a directory entry on a path's mount.
+    fn mount_path(&mut self, path: &Expr, entry: &Expr, span: Span) -> Res<TExpr> {
+        let (path, entry) = (self.expr(path)?, self.expr(entry)?);
+        let ulong = self.basic.ulong;
+        let entry = self.convert(entry, ulong);
+        self.path_text(path, Some(entry), span)
     }
 
     /// The arguments of the process that runs, from where they are kept in its memory, with spaces between them.

@@ -288,7 +288,7 @@ impl Checker<'_> {
                 }
                 Ok(TExpr { kind: TKind::Sub(Sub::Progeny, args), ty: int, span })
             }
-            Own::Path => self.path_text(next()?, span),
+            Own::Path => self.path_text(next()?, None, span),
             Own::Strtok => {
                 let (s, delimiters) = (next()?, Box::new(next()?));
                 let s = (!matches!(s.kind, TKind::Int(0))).then(|| Box::new(s));
@@ -397,8 +397,8 @@ impl Checker<'_> {
         Ok(TExpr::int(offset, ulong, span))
     }
 
-    /// `d_path(p)`
-    fn path_text(&mut self, path: TExpr, span: Span) -> Res<TExpr> {
+    /// `d_path(p)`; where an entry is given, that one's path on the mount of `p`: its address in the kernel's memory.
+    pub(super) fn path_text(&mut self, path: TExpr, entry: Option<TExpr>, span: Span) -> Res<TExpr> {
         let ulong = self.basic.ulong;
         let name = |text: &str| ast::Name { text: text.into(), span };
         let task = self.task_type(span)?;
@@ -422,6 +422,13 @@ impl Checker<'_> {
             let ty = self.kernel_struct(kind, span)?;
             args.push(self.offset_of(ty, kind, members, span)?);
         }
+        args.push(match entry {
+            Some(entry) => {
+                let path = self.convert(args[0].clone(), ulong);
+                TExpr { kind: TKind::Bin(BinOp::Sub, Box::new(entry), Box::new(path)), ty: ulong, span }
+            }
+            None => args[3].clone(),
+        });
         Ok(TExpr { kind: TKind::Sub(Sub::Path, args), ty: self.basic.string, span })
     }
 

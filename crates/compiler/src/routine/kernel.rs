@@ -55,7 +55,8 @@ fn read(c: &mut Code<'_>, base: probity_bpf::insn::Reg, offset: i16, len: i32) {
     c.asm.emit(Insn::call(Helper::ProbeReadKernel));
 }
 
-/// Operands of [`path`], in order: addresses of the path and of the process's root, and offsets.
+/// Operands of [`path`], in order: addresses of the path and of the process's root, and offsets. The last is where the walk's first
+/// directory entry is, from the path's address: its own, or the root of its mount.
 const PATH: i16 = OPERAND;
 const ROOT: i16 = OPERAND + 1;
 const PATH_MNT: i16 = OPERAND + 2;
@@ -67,6 +68,7 @@ const MNT_ROOT: i16 = OPERAND + 7;
 const MOUNT_MNT: i16 = OPERAND + 8;
 const MOUNT_PARENT: i16 = OPERAND + 9;
 const MOUNT_POINT: i16 = OPERAND + 10;
+const FIRST: i16 = OPERAND + 11;
 
 /// The `vfsmount` of the directory entry `AT`; the same of the process's root; where the text starts; why the walk ended.
 const MNT: i16 = OWN + 1;
@@ -89,8 +91,8 @@ const NAME_MAX: i32 = 255;
 pub(super) fn path(c: &mut Code<'_>) {
     let [bad, done, some] = std::array::from_fn(|_| c.label());
     let (size, b) = (c.routine.size as i32, c.routine.b());
-    for (from, mnt, dentry) in [(ROOT, ROOT_MNT, ROOT_DENTRY), (PATH, MNT, AT)] {
-        for (offset, to) in [(PATH_MNT, mnt), (PATH_DENTRY, dentry)] {
+    for (from, mnt, first, dentry) in [(ROOT, ROOT_MNT, PATH_DENTRY, ROOT_DENTRY), (PATH, MNT, FIRST, AT)] {
+        for (offset, to) in [(PATH_MNT, mnt), (first, dentry)] {
             c.get(R6, from);
             c.set(RESULT, R6);
             read(c, R6, offset, 8);
