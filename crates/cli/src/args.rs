@@ -55,6 +55,8 @@ pub struct Args {
     pub commands: Vec<String>,
     /// `-p`
     pub pids: Vec<String>,
+    /// `-W`
+    pub awaited: Vec<String>,
     /// `-o`
     pub output: Option<String>,
     /// `-C`: scripts go through the C preprocessor.
@@ -99,6 +101,7 @@ pub fn parse(argv: impl IntoIterator<Item = OsString>) -> Result<Args, String> {
         options: Vec::new(),
         commands: Vec::new(),
         pids: Vec::new(),
+        awaited: Vec::new(),
         output: None,
         cpp: false,
         cpp_flags: Vec::new(),
@@ -167,6 +170,7 @@ fn flags(args: &mut Args, argv: impl Iterator<Item = OsString>) -> Result<(), St
             Flag::Short('F') => option("flowindent", None),
             Flag::Short('c') => args.commands.push(text()?),
             Flag::Short('p') => args.pids.push(text()?),
+            Flag::Short('W') => args.awaited.push(text()?),
             Flag::Short('o') => args.output = Some(text()?),
             Flag::Short('l') => args.list = true,
             Flag::Short('e') => args.check = true,
@@ -196,9 +200,7 @@ fn flags(args: &mut Args, argv: impl Iterator<Item = OsString>) -> Result<(), St
                     "-G is not needed: the header that -h makes puts the probes into the program by itself".into()
                 );
             }
-            Flag::Short(c @ ('B' | 'W')) => {
-                return Err(format!("-{c} is not supported by this version"));
-            }
+            Flag::Short('B') => return Err("-B is not supported by this version".into()),
             Flag::Long(name) if name == "format" && args.face == Face::Probity => {
                 args.format = match text()?.as_str() {
                     "json" => Format::Json,

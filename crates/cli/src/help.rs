@@ -69,6 +69,7 @@ What to trace
   -s FILE             a D script
   -c COMMAND          start COMMAND, trace until it ends; its process is $target
   -p PID              trace until process PID ends; it is $target
+  -W NAME             wait until a process of that name starts, and trace it from there; it is $target
   -l                  list the probes that match instead; with -v also their arguments
   -e                  compile only
   -h -s FILE          make a C header of the provider declarations in FILE

@@ -2,6 +2,7 @@
 //! be compiled.
 
 use crate::args::{Args, Face, SourceKind};
+use crate::help;
 use anyhow::{Context, Result, anyhow, bail};
 use probity::compiler::options::OptionError;
 use probity::compiler::{Input, Options, Source};
@@ -37,6 +38,10 @@ pub fn build(args: &Args, sys: &System, targets: &mut Targets) -> Result<Input> 
         })?;
         target.get_or_insert(pid);
     }
+    if !args.awaited.is_empty() {
+        let pids = wait(args, sys, targets, until, options.quiet)?;
+        target = target.or(pids.first().copied());
+    }
     let sources =
         args.sources.iter().map(|(kind, text)| source(args, *kind, text, &options)).collect::<Result<Vec<_>>>()?;
     let script = args.sources.iter().find(|(kind, _)| *kind == SourceKind::File).map(|(_, path)| path.clone());
@@ -59,6 +64,28 @@ pub fn build(args: &Args, sys: &System, targets: &mut Targets) -> Result<Input> 
     };
     let libraries = if options.nolibs { Vec::new() } else { libraries(&options.libdirs) };
     Ok(Input { sources, macros, options, libraries })
+}
+
+/// `-W`: waits until processes of all these names have started; they are held. Their numbers, in the order of the names.
+fn wait(args: &Args, sys: &System, targets: &mut Targets, until: Until, quiet: bool) -> Result<Vec<u32>> {
+    for name in &args.awaited {
+        if name.is_empty() {
+            bail!("-W needs the name of a process");
+        }
+        if let Some((_, last)) = name.rsplit_once('/') {
+            bail!("-W takes a name, as execname has it, and no path: give '-W {last}'");
+        }
+    }
+    let names: Vec<String> = args.awaited.iter().map(|name| format!("'{name}'")).collect();
+    let text = format!("waiting for {} to start", names.join(" and "));
+    let ready = || {
+        if !quiet {
+            help::complain(help::name(args.face), &text);
+        }
+    };
+    targets
+        .wait_for(sys, &args.awaited, until, ready)
+        .with_context(|| format!("failed to wait for {}", names.join(" and ")))
 }
 
 /// The D libraries in some directories: what ends in `.d`, by name. A directory that is not there has none.

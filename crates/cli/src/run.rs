@@ -19,7 +19,7 @@ pub fn run(args: &Args) -> Result<u8> {
         return Ok(0);
     }
     if args.sources.is_empty() && !args.list {
-        if args.pids.is_empty() && args.commands.is_empty() {
+        if args.pids.is_empty() && args.commands.is_empty() && args.awaited.is_empty() {
             help::usage(args.face);
             return Ok(2);
         }

@@ -172,7 +172,7 @@ pub static MACROS: &[Entry] = &[
     e("$1 … $n", "the script's arguments, as numbers, names or strings", "#pragma D option defaultargs\nBEGIN { trace($1); }"),
     e("$$1 … $$n", "the script's arguments, as strings", "#pragma D option defaultargs\nBEGIN { trace($$1); }"),
     e("$0", "the name of the script", "BEGIN { trace($$0); }"),
-    e("$target", "the process of `-p` or `-c`", "#pragma D option defaultargs\nsyscall:::entry /pid == $target/ { @ = count(); }"),
+    e("$target", "the process of `-p`, `-c` or `-W`", "#pragma D option defaultargs\nsyscall:::entry /pid == $target/ { @ = count(); }"),
     e("$pid, $ppid, $pgid, $sid", "ids of the tracer itself", "BEGIN { trace($pid); trace($ppid); trace($pgid); trace($sid); }"),
     e("$uid, $euid, $gid, $egid", "whom the tracer runs as", "BEGIN { trace($uid); trace($euid); trace($gid); trace($egid); }"),
 ];

@@ -1,14 +1,16 @@
-//! A command of our own (`-c`): started stopped, run up to a place, then let go; its end and exit status.
+//! A command of our own (`-c`): started stopped, run up to a place, then let go; its end and exit status. And a process that
+//! was stopped where it started (`-W`): held, run up to a place, then let go.
 //!
 //! Owns all use of `ptrace(2)`. While it is held the command dies with us, so that a killed tracer never leaves a
-//! process with a breakpoint in it or one that runs unobserved (G1); once let go it is an ordinary child. Leaves out finding
-//! addresses (`debuginfo`).
+//! process with a breakpoint in it or one that runs unobserved (G1); once let go it is an ordinary child. A process of others is let
+//! go when we die. Leaves out finding addresses (`debuginfo`).
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
 use std::ptr::null_mut;
+use std::time::{Duration, Instant};
 
 use crate::error::{Error, Kind, Result};
 use crate::process::Process;
@@ -74,7 +76,12 @@ pub struct Child {
     /// The thread that started it.
     tracer: i32,
     state: State,
+    /// It was started here.
+    ours: bool,
 }
+
+/// How long a process may take from the signal that stops it until it is stopped.
+const STOPPING: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -106,10 +113,46 @@ impl Child {
         let pid = child.id();
         // The standard library's own waiting would take ptrace's stops for exits; it is not used further.
         drop(child);
-        let mut child =
-            Child { process: Process::grab(pid)?, name: name.clone(), tracer: gettid(), state: State::Held };
+        let mut child = Child {
+            process: Process::grab(pid)?,
+            name: name.clone(),
+            tracer: gettid(),
+            state: State::Held,
+            ours: true,
+        };
         child.wait_stop()?;
         child.ptrace(libc::PTRACE_SETOPTIONS, 0, libc::PTRACE_O_EXITKILL as u64, "hold")?;
+        Ok(child)
+    }
+
+    /// Takes hold of a process, not of ours, that a signal has stopped or is just stopping. It does not stay stopped by that: when we
+    /// end, however that is, it runs on. Errors: [`Kind::Gone`] if it has ended; others if it cannot be held, as when it is being
+    /// debugged; then it is as it was.
+    pub fn seize(sys: &System, pid: u32) -> Result<Child> {
+        let process = Process::grab(pid)?;
+        let begun = Instant::now();
+        loop {
+            let state = sys.status(pid)?.state;
+            match state {
+                'T' => break,
+                'Z' | 'X' => return Err(Error::new(Kind::Gone, format!("process {pid} has ended"))),
+                't' => return Err(Error::new(Kind::Invalid, format!("process {pid} is traced by another"))),
+                _ if begun.elapsed() > STOPPING => {
+                    return Err(Error::new(Kind::Invalid, format!("process {pid} has not stopped")));
+                }
+                _ => std::thread::sleep(Duration::from_millis(1)),
+            }
+        }
+        // SAFETY: plain numbers.
+        let ret = unsafe { libc::ptrace(libc::PTRACE_SEIZE, pid as libc::pid_t, null_mut::<u8>(), null_mut::<u8>()) };
+        if ret < 0 {
+            return Err(Error::last_os(format!("cannot hold process {pid}")));
+        }
+        let name = sys.comm(pid).unwrap_or_default();
+        let mut child = Child { process, name, tracer: gettid(), state: State::Held, ours: false };
+        child.wait_stop()?;
+        // It is in our hands now, so the stop can be ended.
+        child.process.signal(libc::SIGCONT)?;
         Ok(child)
     }
 
@@ -314,7 +357,7 @@ impl AsFd for Child {
 impl Drop for Child {
     fn drop(&mut self) {
         if self.state == State::Held
-            && let Err(error) = self.kill()
+            && let Err(error) = if self.ours { self.kill() } else { self.detach() }
         {
             log::debug!("{error}");
         }

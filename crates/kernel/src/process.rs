@@ -163,6 +163,26 @@ impl System {
             .map_err(|error| Error::io(error, format!("cannot read memory of process {pid} at {address:#x}")))
     }
 
+    /// Returns the last part of the path by which a process was executed: of a script its own name, not the interpreter's.
+    pub fn executed(&self, pid: u32) -> Option<Vec<u8>> {
+        const AT_EXECFN: u64 = 31;
+        const PAGE: u64 = 4096;
+        let mut at = self.auxv(pid, AT_EXECFN).ok()??;
+        let mut path = Vec::new();
+        // It may end right before memory that cannot be read.
+        while path.len() <= libc::PATH_MAX as usize {
+            let mut part = vec![0; (PAGE - at % PAGE) as usize];
+            self.read_memory(pid, at, &mut part).ok()?;
+            at += part.len() as u64;
+            if let Some(end) = part.iter().position(|b| *b == 0) {
+                path.extend(&part[..end]);
+                return path.rsplit(|b| *b == b'/').next().map(<[u8]>::to_vec);
+            }
+            path.extend(part);
+        }
+        None
+    }
+
     fn read_proc(&self, pid: u32, file: &str) -> Result<String> {
         let path = self.path(format!("proc/{pid}/{file}"));
         let bytes = std::fs::read(path).map_err(|error| gone(error, pid, file))?;
@@ -342,6 +362,8 @@ mod tests {
         assert_eq!(u64::from_ne_bytes(copy), word);
         assert!(sys.read_memory(pid, 8, &mut copy).is_err());
         assert!(sys.auxv(pid, libc::AT_ENTRY).unwrap().is_some());
+        let executed = sys.executed(pid).unwrap();
+        assert_eq!(sys.exe(pid).unwrap().file_name().unwrap().as_encoded_bytes(), executed);
         assert!(Process::grab(pid).unwrap().is_alive());
     }
 

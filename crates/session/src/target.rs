@@ -1,10 +1,14 @@
-//! The processes that a question is about: commands started for it (`-c`) and processes it was pointed at (`-p`).
+//! The processes that a question is about: commands started for it (`-c`), processes it was pointed at (`-p`), and those that
+//! it waited for (`-W`).
 
 use probity_debuginfo::elf::Elf;
 use probity_kernel::child::{Child, split_words};
 use probity_kernel::process::Process;
 use probity_kernel::{Error, Kind, Poller, System};
 use std::process::ExitStatus;
+
+/// The signal that ends a stop, on all machines that there are.
+pub(crate) const SIGCONT: i32 = 18;
 
 /// How far a command runs before it is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,12 +31,29 @@ fn main_of(sys: &System, pid: u32) -> Option<u64> {
     Some(entry.wrapping_sub(elf.entry()).wrapping_add(main.vaddr))
 }
 
+/// Lets a held process run up to a point of its start.
+fn run_up_to(sys: &System, child: &mut Child, until: Until) -> Result<(), Error> {
+    if until != Until::Exec {
+        child.run_to_entry(sys)?;
+    }
+    if until == Until::Main
+        && let Some(main) = main_of(sys, child.pid())
+    {
+        child.run_to(sys, main)?;
+    }
+    Ok(())
+}
+
 /// The targets of a session, in the order they were named. Dropping it kills the commands that still run, as DTrace does:
 /// they were started for the question.
 #[derive(Default)]
 pub struct Targets {
     children: Vec<(Child, Option<ExitStatus>)>,
     processes: Vec<Process>,
+    /// Of the processes, those that are held since they started.
+    held: Vec<Child>,
+    /// Of the processes, those that are stopped by a signal since they started.
+    stopped: Vec<Process>,
 }
 
 impl Targets {
@@ -43,14 +64,7 @@ impl Targets {
             return Err(Error::new(Kind::Invalid, "the command is empty"));
         }
         let mut child = Child::spawn(&words)?;
-        if until != Until::Exec {
-            child.run_to_entry(sys)?;
-        }
-        if until == Until::Main
-            && let Some(main) = main_of(sys, child.pid())
-        {
-            child.run_to(sys, main)?;
-        }
+        run_up_to(sys, &mut child, until)?;
         let pid = child.pid();
         self.children.push((child, None));
         Ok(pid)
@@ -67,6 +81,22 @@ impl Targets {
         Ok(pid)
     }
 
+    /// Takes a process as a target that has just started and that a signal is stopping; holds it at a point of its start.
+    pub(crate) fn hold(&mut self, sys: &System, pid: u32, until: Until) -> Result<(), Error> {
+        let process = Process::grab(pid)?;
+        match Child::seize(sys, pid) {
+            Ok(mut child) => {
+                run_up_to(sys, &mut child, until)?;
+                self.held.push(child);
+            }
+            Err(e) if e.kind() == Kind::Gone => return Err(e),
+            // A debugger has it, or the system's policy forbids to hold it: then it stays stopped as it is.
+            Err(_) => self.stopped.push(Process::grab(pid)?),
+        }
+        self.processes.push(process);
+        Ok(())
+    }
+
     /// Their process numbers.
     pub fn pids(&self) -> impl Iterator<Item = u32> + '_ {
         let children = self.children.iter().map(|(child, _)| child.pid());
@@ -78,9 +108,17 @@ impl Targets {
         self.children.is_empty() && self.processes.is_empty()
     }
 
-    /// Lets the commands run.
+    /// Lets the commands run, and the processes that were waited for.
     pub fn release(&mut self) -> Result<(), Error> {
-        self.children.iter_mut().try_for_each(|(child, _)| child.detach())
+        self.children.iter_mut().try_for_each(|(child, _)| child.detach())?;
+        self.let_go();
+        Ok(())
+    }
+
+    fn let_go(&mut self) {
+        // One that was killed meanwhile cannot be let go, and has ended; that is seen later.
+        self.held.drain(..).for_each(drop);
+        self.stopped.drain(..).for_each(|process| drop(process.signal(SIGCONT)));
     }
 
     /// Watches for the targets' end; tokens count up from `first`.
@@ -116,6 +154,7 @@ impl Targets {
 
 impl Drop for Targets {
     fn drop(&mut self) {
+        self.let_go();
         for (child, _) in self.children.iter_mut().filter(|(_, status)| status.is_none()) {
             // It may have ended meanwhile.
             let _ = child.kill();

@@ -3,6 +3,7 @@
 
 mod accounting;
 mod actions;
+mod awaited;
 mod corpus;
 mod declared;
 mod end;
