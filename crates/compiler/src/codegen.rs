@@ -8,6 +8,9 @@ use probity_bpf::{Object, ProgSpec, ProgType};
 use probity_ir::{Layout, Program};
 use std::collections::BTreeSet;
 
+/// From how many integer temporaries on a clause keeps them in scratch memory at once.
+const MANY_TEMPS: usize = 200;
+
 /// The kernel's `MAX_USED_MAPS`.
 const MAX_MAPS: usize = 64;
 
@@ -67,7 +70,10 @@ pub fn codegen(program: &Program, options: &CodegenOptions) -> Result<(Object, L
 fn generate(program: &Program, unit: usize, plan: &mut crate::layout::Plan) -> Result<ProgSpec, CodegenError> {
     let spec = &program.units[unit];
     let mut last = EmitError::Long;
-    for limits in LIMITS {
+    // So many temporaries never fit; to find that out by trying takes seconds.
+    let ints = |c: &probity_ir::ClauseCode| c.temps.iter().filter(|&&t| t == probity_ir::Val::Int).count();
+    let many = spec.clauses.iter().any(|c| ints(c) > MANY_TEMPS);
+    for limits in LIMITS.into_iter().filter(|l| !many || !l.temps) {
         let mut code = select(program, unit, plan, limits)?;
         code.clean();
         let out = alloc::allocate(&code)
