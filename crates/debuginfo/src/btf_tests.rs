@@ -210,7 +210,7 @@ fn enums_functions_and_forwards() {
     let TypeKind::Enum { size: 8, values, .. } = types.get(wide) else { panic!() };
     assert_eq!(values[0].1, 0x1_0000_0005);
     let func = btf.import(19, &mut types, Space::Kernel).unwrap();
-    assert_eq!(types.name(func), "int64_t ()(struct outer *, char *, ...)");
+    assert_eq!(types.name(func), "long int ()(struct outer *, char *, ...)");
     let forward = btf.import(27, &mut types, Space::Kernel).unwrap();
     assert_eq!(types.get(forward), &TypeKind::Forward { keyword: "union", name: "fwd".into(), btf: 0 });
     assert!(!btf.complete(&mut types, forward).unwrap());

@@ -35,7 +35,7 @@ pub struct Routine {
     pub size: u32,
 }
 
-/// Words of the block that have one meaning in all routines; those from [`FREE`] on are each routine's own.
+/// Words of the block that have one meaning in all routines; those from `FREE` on are each routine's own.
 pub const RESULT: i16 = 0;
 /// Capacity of the result.
 pub const CAP: i16 = 1;
