@@ -131,7 +131,7 @@ fn the_drop_in_computes_as_dtrace_does() {
     let d = "int i; char c; unsigned char u; BEGIN { i = 2000000000; c = 100; u = 200;
         printf(\"%d %d %d %d|\", i * 3 / 3, c + c, u + u, u + 100); x = i + i; y = (int64_t)(i + i); z = (int64_t)(int)(i + i);
         printf(\"%d %d %d|\", x, y, z); j = 19; printf(\"%d %d %d\\n\", j % -5, -j % 5, -j % -5); exit(0); }";
-    assert_eq!(answer(&["dtrace", "-qn", d]), "2000000000 -56 144 300|-294967296 4000000000 -294967296|-4 -4 4\n\n");
+    assert_eq!(answer(&["dtrace", "-qn", d]), "2000000000 -56 144 300|-294967296 4000000000 -294967296|4 -4 -4\n\n");
     let c = "-294967296 200 400 300|-294967296 -294967296 -294967296|4 -4 -4\n";
     assert_eq!(answer(&["-qn", &d.replace("i * 3 / 3", "i + i")]), c);
 }
