@@ -75,9 +75,8 @@ pub fn parse(bytes: &[u8]) -> Result<(Format, FormatSpans), FormatError> {
             continue;
         }
         if !text.is_empty() {
-            pieces.push(Piece::Text(String::from_utf8_lossy(&text).into_owned()));
+            pieces.push(Piece::Text(std::mem::take(&mut text)));
             spans.push((text_start as u32, i as u32));
-            text.clear();
         }
         let start = i;
         let conv = conversion(bytes, &mut i)?;
@@ -86,7 +85,7 @@ pub fn parse(bytes: &[u8]) -> Result<(Format, FormatSpans), FormatError> {
         text_start = i;
     }
     if !text.is_empty() {
-        pieces.push(Piece::Text(String::from_utf8_lossy(&text).into_owned()));
+        pieces.push(Piece::Text(text));
         spans.push((text_start as u32, bytes.len() as u32));
     }
     Ok((Format { pieces }, spans))
@@ -224,6 +223,12 @@ mod tests {
         let Piece::Conv(c) = &f.pieces[4] else { panic!() };
         assert!(c.agg);
         assert_eq!(spans[1], (5, 14));
+    }
+
+    #[test]
+    fn text_is_bytes() {
+        let (f, _) = parse(b"\xc0\xa8%%\xff%d").unwrap();
+        assert_eq!(f.pieces[0], Piece::Text(b"\xc0\xa8%\xff".to_vec()));
     }
 
     #[test]

@@ -115,8 +115,8 @@ pub struct Conversion {
 /// A piece of a format.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Piece {
-    /// Text, written as it is.
-    Text(String),
+    /// Text, written as it is, byte by byte.
+    Text(Vec<u8>),
     /// A conversion.
     Conv(Conversion),
 }

@@ -50,7 +50,7 @@ pub fn format(format: &Format, operands: &[Value], aggs: &[AggValue], around: Su
     for piece in &format.pieces {
         let conversion = match piece {
             Piece::Text(text) => {
-                out.extend_from_slice(text.as_bytes());
+                out.extend_from_slice(text);
                 continue;
             }
             Piece::Conv(conversion) => conversion,

@@ -138,10 +138,19 @@ fn processes_by_glob() {
     let mut providers: Vec<&str> = listed.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1)).collect();
     providers.sort_by_key(|name| (name.len(), *name));
     assert_eq!(providers, pids.map(|pid| format!("shelf{pid}")), "{listed}");
-    let d = "she*:globbed::globbed { @[probeprov] = count(); } she*:globbed::globbed /arg0 == 3/ { n++; } tick-50ms /n >= 2/ { exit(0); }";
-    let tracer = probity(&["-qn", d]).stdout(Stdio::piped()).spawn().expect("the tracer starts");
-    one.until(true);
-    two.until(true);
+    let d = "she*:globbed::globbed { @[probeprov] = count(); } she*:globbed::globbed /arg0 == 3/ { seen[pid] = 1; }
+        tick-50ms /seen[$1] && seen[$2]/ { exit(0); }";
+    let [first, second] = pids.map(|pid| pid.to_string());
+    let mut command = probity(&["-qn", d, &first, &second]);
+    let mut tracer = command.stdout(Stdio::piped()).spawn().expect("the tracer starts");
+    let begun = Instant::now();
+    while tracer.try_wait().expect("it is ours").is_none() {
+        (one.step(), two.step());
+        std::thread::sleep(Duration::from_millis(10));
+        if begun.elapsed() > Duration::from_secs(60) {
+            let _ = tracer.kill();
+        }
+    }
     let out = tracer.wait_with_output().expect("it ends");
     let out = String::from_utf8_lossy(&out.stdout).into_owned();
     assert!(pids.iter().all(|pid| out.contains(&format!("shelf{pid}"))), "{out}");

@@ -70,3 +70,15 @@ fn none_is_none_wherever_it_goes() {
         assert_eq!(out.out.split_whitespace().collect::<Vec<_>>(), ["1", "fault", "1"], "{expression}: {out:?}");
     }
 }
+
+/// Strings as members of structs and elements, assigned and compared.
+#[test]
+fn members_that_are_strings() {
+    if !permitted() {
+        return;
+    }
+    let d = r#"struct pair { string a; int n; string b; }; struct pair x; struct { string s; } all[int]; self struct pair t;
+        BEGIN { x.a = "left"; x.b = "right"; x.n = index(x.b, "gh"); self->t.b = x.a; all[1].s = strjoin(x.a, x.b); x.a = "";
+            printf("<%s> %s %d %s %s %d\n", x.a, x.b, x.n, self->t.b, all[1].s, all[1].s == "leftright"); exit(0); }"#;
+    assert_eq!(answer(&["-qn", d]).trim(), "<> right 2 left leftright 1");
+}

@@ -324,6 +324,15 @@ impl<'a> Checker<'a> {
                     _ => self.deref(pointer, e.span)?,
                 }
             }
+            ExprKind::Member { .. } | ExprKind::Arrow { .. } | ExprKind::Index { .. } => match self.expr(e)? {
+                // So has a member that is one.
+                TExpr { kind: TKind::ReadStr { addr, space, max: None, .. }, ty, span }
+                    if self.class(ty) == Class::String =>
+                {
+                    TExpr { kind: TKind::Object(addr, space, None), ty, span }
+                }
+                value => value,
+            },
             _ => self.expr(e)?,
         };
         let TKind::Object(_, space, _) = value.kind else {
@@ -413,10 +422,8 @@ impl<'a> Checker<'a> {
             let message = format!("@{} has one list of keys only: write `@{}[a, b]`", agg.name, agg.name);
             return self.err(tags::D_AGG_MDIM, target.span, message);
         }
-        let value_checked = self.expr(value).and_then(|v| match self.class(v.ty) {
-            Class::Void => self.err(tags::D_OP_ACT, v.span, "an action or another `void` value cannot be assigned"),
-            _ => Ok(v),
-        });
+        let value_checked = self.expr(value);
+        let void = value_checked.as_ref().is_ok_and(|v| matches!(self.class(v.ty), Class::Void));
         let text = op.map_or("=".to_string(), |op| format!("{}=", op.text()));
         let implicit = match (&value_checked, op) {
             (Ok(_), Some(_)) => Some(self.named_int("int64_t")),
@@ -424,6 +431,20 @@ impl<'a> Checker<'a> {
             (Err(_), _) => None,
         };
         let (vars, arrays) = (self.vars.len() as u32, self.arrays.len() as u32);
+        if void && let Ok(value) = &value_checked {
+            // A variable that does not exist has no value to begin with, whatever is done to it.
+            if op.is_some()
+                && let ExprKind::Ident(name) = &target.kind
+                && self.writable(name, target.span, &text).is_ok()
+                && !self.globals.contains_key(name)
+            {
+                let message = format!("{name} has not been declared or assigned before");
+                return self.err(tags::D_VAR_UNDEF, target.span, message);
+            }
+            // What the assignment would have made is no second mistake elsewhere.
+            let _ = self.target(target, None, &text);
+            return self.err(tags::D_OP_ACT, value.span, "an action or another `void` value cannot be assigned");
+        }
         let target = self.target(target, implicit, &text)?;
         let value = value_checked?;
         if let (TKind::Xlated { translator, .. }, None) = (&value.kind, op) {

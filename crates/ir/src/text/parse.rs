@@ -290,7 +290,7 @@ fn format(items: &mut Items<'_>) -> Result<Format> {
     items.word(&[("format", ())])?;
     let pieces = items.rest(|items| {
         if !is_list(items) {
-            return Ok(Piece::Text(items.string()?));
+            return Ok(Piece::Text(items.bytes()?));
         }
         conversion(&mut items.list()?).map(Piece::Conv)
     })?;

@@ -235,7 +235,7 @@ impl Rng {
     fn format(&mut self) -> Format {
         let pieces = self.list(3, |r| {
             if r.flip() {
-                return Piece::Text(r.text());
+                return Piece::Text(r.bytes());
             }
             Piece::Conv(Conversion {
                 left: r.flip(),

@@ -78,12 +78,12 @@ pub fn parse(format: &str) -> Format {
             continue;
         }
         if !literal.is_empty() {
-            pieces.push(Piece::Text(std::mem::take(&mut literal)));
+            pieces.push(Piece::Text(std::mem::take(&mut literal).into_bytes()));
         }
         pieces.push(Piece::Conv(conversion));
     }
     if !literal.is_empty() {
-        pieces.push(Piece::Text(literal));
+        pieces.push(Piece::Text(literal.into_bytes()));
     }
     Format { pieces }
 }
