@@ -210,7 +210,7 @@ fn formats_are_bytes() {
     if !permitted() {
         return;
     }
-    let d = r#"BEGIN { printf("\xc0\xa8 \377 %s\n", "\xe9"); system("printf '\\xc0\xff' | od -An -tx1"); exit(0); }"#;
+    let d = r#"BEGIN { printf("\xc0\xa8 \377 %s\n", "\xe9"); system("printf '\xc0\xff' | od -An -tx1"); exit(0); }"#;
     let out = crate::tools::probity(&["-wqn", d]).output().unwrap().stdout;
     assert!(out.starts_with(b"\xc0\xa8 \xff \xe9\n"), "{}", out.escape_ascii());
     assert!(out.escape_ascii().to_string().contains("c0 ff"), "{}", out.escape_ascii());
