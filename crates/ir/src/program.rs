@@ -623,6 +623,8 @@ pub enum Phase {
     Begin,
     /// While tracing.
     Run,
+    /// While tracing, by the consumer itself on its timers: `tick-n`.
+    Timer,
     /// After tracing: `END`.
     End,
     /// Whenever a fault is handled, also in BEGIN and END: `ERROR`.

@@ -14,6 +14,8 @@ pub enum Space {
     Kernel,
     /// Memory of the current process, read with `bpf_probe_read_user`.
     User,
+    /// Memory of a process where there is none but the consumer, whose memory is nobody's business: every read faults.
+    Absent,
     /// The firing's scratch memory (`copyin`, `alloca`): the value is an offset into the claimed slot.
     Scratch,
 }

@@ -6,7 +6,7 @@
 use crate::arch;
 use crate::kinds::{bare, perf_event, raw_tracepoint};
 use crate::{Attachment, Provider, Stability, Timer};
-use probity_ir::{Location, ProbeDesc, Selector, Signature, Space, TypeTable, glob, is_glob};
+use probity_ir::{Location, Phase, ProbeDesc, Selector, Signature, Space, TypeTable, glob, is_glob};
 use probity_kernel::attach::sample;
 use probity_kernel::perf::{Mode, Rate, Source};
 use probity_kernel::{Error, Kind, Prog, System};
@@ -140,6 +140,7 @@ impl Provider for Profile {
         if !every_cpu {
             // The consumer is always in user mode of its own process when it runs this.
             let mut signature = bare(raw_tracepoint(), probe.name.clone(), Selector::One);
+            signature.phase = Phase::Timer;
             signature.raw = vec![Location::Value(0), arch::user_pc()];
             return Ok(signature);
         }

@@ -107,3 +107,30 @@ fn parts_of_the_current_task_are_read_whatever_they_are() {
                 trace(((struct other *)curthread)->x & 0); trace(curthread->pid == pid); exit(0); }";
     assert_eq!(answer(&["-qn", d]), "0001");
 }
+
+#[test]
+fn the_tracers_own_clauses_read_no_processs_memory() {
+    if !permitted() {
+        return;
+    }
+    // Neither the tracer's own, where its arguments are, nor the kernel's, which is no process's.
+    let ways = [
+        "trace(*(char *)copyin(ADDR, 8));",
+        "trace(copyinstr(ADDR));",
+        "trace(copyinstr(ADDR, 5));",
+        "this->p = alloca(8); copyinto(ADDR, 8, this->p); trace(*(char *)this->p);",
+    ];
+    for addr in ["curthread->mm->arg_start", "(uintptr_t)curthread"] {
+        for probe in ["BEGIN", "END", "tick-10ms"] {
+            for way in ways {
+                let (way, begin) = (way.replace("ADDR", addr), if probe == "END" { "BEGIN { exit(0); }" } else { "" });
+                let d = format!(
+                    "{begin} {probe} {{ a = (uint64_t)({addr}); {way} exit(7); }} \
+                     ERROR {{ printf(\"%d %d\", arg4, arg5 == a); exit(0); }}"
+                );
+                let run = crate::tools::run(&["-qn", &d]);
+                assert_eq!((run.status, run.out.as_str()), (0, "1 1"), "{d}: {}", run.err);
+            }
+        }
+    }
+}

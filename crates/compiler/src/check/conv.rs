@@ -331,6 +331,8 @@ impl Checker<'_> {
                             let words = |s| match s {
                                 Space::Kernel => "kernel",
                                 Space::User => "user",
+                                // No pointer has it.
+                                Space::Absent => "no",
                                 Space::Scratch => "scratch",
                             };
                             let message = format!(

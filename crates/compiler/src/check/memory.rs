@@ -68,10 +68,9 @@ impl Checker<'_> {
         self.memory_call(MemoryCall::CopyOut(space, text), [from, to, len], span)
     }
 
-    /// What the functions read that copy from a process. In a clause that the tracer runs itself there is none, and addresses of
-    /// user space can never be read as the kernel's: so they fault.
+    /// What the functions read that copy from a process. In a clause that the tracer runs itself there is none: they fault.
     pub(super) fn process_memory(&self) -> Space {
-        if self.runs_in_tracer() { Space::Kernel } else { Space::User }
+        if self.runs_in_tracer() { Space::Absent } else { Space::User }
     }
 
     fn memory_call(&mut self, call: MemoryCall, args: [TExpr; 3], span: Span) -> Res<TExpr> {

@@ -462,7 +462,7 @@ impl<'a> Checker<'a> {
 
     /// Whether the clause runs in the tracer, where no other process's memory is at hand.
     fn runs_in_tracer(&self) -> bool {
-        self.cx.signature.is_some_and(|s| matches!(s.phase, Phase::Begin | Phase::End | Phase::Always))
+        self.cx.signature.is_some_and(|s| s.phase != Phase::Run)
     }
 
     /// Reports reads of user memory in clauses that run in the tracer.

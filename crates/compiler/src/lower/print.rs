@@ -41,7 +41,7 @@ impl ClauseLower<'_> {
         // Bytes that are not asked for may not be there: only the others are read, by way of scratch memory.
         let data = match space {
             Space::Scratch => self.memory(at, space, len),
-            Space::Kernel | Space::User => {
+            Space::Kernel | Space::User | Space::Absent => {
                 let dst = self.temp();
                 self.effect(Stmt::Alloc { dst, len: most });
                 let copy = self.add(Expr::Temp(dst));

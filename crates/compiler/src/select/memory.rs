@@ -9,6 +9,8 @@ use probity_ir::{Expr, ExprId, Fault, Space};
 
 /// Bytes that are cleared by stores; more are copied from the read-only zeros.
 const STORES: u32 = 256;
+/// What the helpers return of memory that cannot be read.
+const EFAULT: i64 = -14;
 
 impl Select<'_> {
     /// An address, which may stay a pointer to the verifier.
@@ -21,6 +23,9 @@ impl Select<'_> {
 
     /// Reads `size` bytes to `base + off`; gives what the helper returns, 0 or an error.
     pub(super) fn probe_read(&mut self, base: Base, off: i32, size: Rhs, addr: V, space: Space) -> V {
+        if space == Space::Absent {
+            return self.b.imm(EFAULT);
+        }
         let to = self.b.addr(base, off);
         let size = match size {
             Rhs::Imm(n) => self.b.imm(n.into()),
@@ -77,6 +82,9 @@ impl Select<'_> {
     }
 
     pub(super) fn probe_read_str(&mut self, base: Base, off: i32, cap: Rhs, addr: V, space: Space) -> V {
+        if space == Space::Absent {
+            return self.b.imm(EFAULT);
+        }
         let to = self.b.addr(base, off);
         let size = match cap {
             Rhs::Imm(n) => self.b.imm(n.into()),

@@ -244,10 +244,10 @@ impl<'a> Select<'a> {
             self.b.start(exit);
             return self.b.ret();
         }
-        if matches!(self.unit.phase, Phase::Begin | Phase::Run) {
+        if matches!(self.unit.phase, Phase::Begin | Phase::Run | Phase::Timer) {
             self.check_state(exit);
         }
-        if let (Phase::Run, Some(only)) = (self.unit.phase, self.program.cpu) {
+        if let (Phase::Run | Phase::Timer, Some(only)) = (self.unit.phase, self.program.cpu) {
             let (cpu, here) = (self.cpu(), self.b.block());
             let only = self.b.rhs(only.into());
             self.b.branch(Cond::Eq, Width::W64, cpu, only, here, exit);
@@ -301,7 +301,9 @@ impl<'a> Select<'a> {
         let word = self.b.load(Size::DW, base, off);
         let go_on = self.b.block();
         match self.unit.phase {
-            Phase::Run => self.b.branch(Cond::Slt, Width::W64, word, Rhs::Imm(0), exit, go_on),
+            Phase::Run | Phase::Timer => {
+                self.b.branch(Cond::Slt, Width::W64, word, Rhs::Imm(0), exit, go_on);
+            }
             Phase::Begin => self.b.branch(Cond::Ne, Width::W64, word, Rhs::Imm(STARTING as i32), exit, go_on),
             Phase::End | Phase::Always => self.b.jump(go_on),
         }

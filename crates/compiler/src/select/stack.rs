@@ -17,7 +17,7 @@ const RAW_SKIP: i32 = 2;
 impl Select<'_> {
     /// Whether a stack can be walked at all: the consumer's own probes have none that means anything.
     fn has_stack(&self) -> bool {
-        self.unit.phase == Phase::Run
+        matches!(self.unit.phase, Phase::Run | Phase::Timer)
     }
 
     /// The helper's flags.

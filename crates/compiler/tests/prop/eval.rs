@@ -228,7 +228,7 @@ pub fn fire(program: &Program, limits: Limits, state: &mut State, firing: &Firin
     run.index = index as u32;
     for (position, code) in unit.clauses.iter().enumerate() {
         let may_run = match unit.phase {
-            Phase::Run => run.state.word >= 0,
+            Phase::Run | Phase::Timer => run.state.word >= 0,
             Phase::Begin => run.state.word != STOPPING,
             Phase::End | Phase::Always => true,
         };
@@ -688,13 +688,17 @@ impl Run<'_> {
         let unit = &self.program.units[self.firing.unit.0 as usize];
         let skip = if !user && unit.prog.ctx == Ctx::Args { 2 } else { 0 };
         let all = if user { &self.env().user_stack } else { &self.env().kernel_stack };
-        if unit.phase == Phase::Run { all.iter().copied().skip(skip).collect() } else { Vec::new() }
+        if matches!(unit.phase, Phase::Run | Phase::Timer) {
+            all.iter().copied().skip(skip).collect()
+        } else {
+            Vec::new()
+        }
     }
 
     fn stack(&self, wanted: &probity_ir::Stack) -> Faulted<Vec<u8>> {
         let unit = &self.program.units[self.firing.unit.0 as usize];
         let mut frames = self.walk(wanted.user);
-        if let Some(place) = wanted.entry.as_ref().filter(|_| unit.phase == Phase::Run) {
+        if let Some(place) = wanted.entry.as_ref().filter(|_| matches!(unit.phase, Phase::Run | Phase::Timer)) {
             let caller = self.location(place)? as u64;
             if !frames.is_empty() && frames.get(1) != Some(&caller) {
                 frames.insert(1, caller);
@@ -747,7 +751,7 @@ impl Run<'_> {
             // Reading nothing can be done anywhere that is an address of the space at all, and by copy_from_user() even elsewhere.
             Space::User if len == 0 && (addr < USER_END || unit.prog.sleepable) => Some(Vec::new()),
             Space::User if addr < USER_END => env.user.read(addr, len, unit.prog.sleepable),
-            Space::User => None,
+            Space::User | Space::Absent => None,
             Space::Kernel if addr.wrapping_sub(PLACES) < PLACE_ROOM * self.places.len() as u64 => {
                 let at = addr - PLACES;
                 let bytes = self.bytes_at(&self.places[(at / PLACE_ROOM) as usize]);

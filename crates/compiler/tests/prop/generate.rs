@@ -194,6 +194,7 @@ impl Gen {
             0 if plain => Phase::Begin,
             1 if plain => Phase::End,
             2 if plain => Phase::Always,
+            3 if plain => Phase::Timer,
             _ => Phase::Run,
         };
         self.program.units.push(Unit {
@@ -435,7 +436,7 @@ impl Gen {
         {
             return self.add(Expr::ReadBytes { addr, space: Space::Kernel, len });
         }
-        let space = self.rng.pick(&[Space::User, Space::Kernel]);
+        let space = self.rng.pick(&[Space::User, Space::Kernel, Space::Absent]);
         let addr = self.address(space);
         self.add(Expr::ReadBytes { addr, space, len })
     }
@@ -690,7 +691,7 @@ impl Gen {
                     {
                         return Expr::Load { addr, size, signed, space: Space::Kernel };
                     }
-                    let space = self.rng.pick(&[Space::User, Space::Kernel]);
+                    let space = self.rng.pick(&[Space::User, Space::Kernel, Space::Absent]);
                     return Expr::Load { addr: self.address(space), size, signed, space };
                 }
                 84..91 => {
@@ -780,7 +781,7 @@ impl Gen {
             0..2 => Location::Narrow { of: base, size: size.min(4), signed },
             2 => Location::Address { base, offset: self.rng.number(), space: Space::Kernel },
             3 => {
-                let space = self.rng.pick(&[Space::User, Space::Kernel]);
+                let space = self.rng.pick(&[Space::User, Space::Kernel, Space::Absent]);
                 let start = if space == Space::User { USER_NUMBERS } else { KERNEL_NUMBERS };
                 let base = Box::new(Location::Value(start as i64));
                 let offset = self.rng.below(NUMBERS - 8) as i64;
@@ -868,7 +869,7 @@ impl Gen {
             let addr = self.add(Expr::Bin(BinOp::Add, base, by));
             return Expr::ReadStr { addr, space: Space::Kernel, cap: cap.min(len - at), max };
         }
-        let space = self.rng.pick(&[Space::User, Space::Kernel]);
+        let space = self.rng.pick(&[Space::User, Space::Kernel, Space::Absent]);
         let addr = if self.rng.chance(4) {
             self.constant(0x66_6000)
         } else if self.ctx == Ctx::Record && space == Space::Kernel && self.rng.chance(60) {

@@ -79,7 +79,7 @@ pub fn run(
     pair.poke(layout.realtime_offset, pair.state.realtime);
     let rank = |f: &Firing| match program.units[f.unit.0 as usize].phase {
         Phase::Begin => 0,
-        Phase::Run | Phase::Always => 1,
+        Phase::Run | Phase::Timer | Phase::Always => 1,
         Phase::End => 2,
     };
     let mut order: Vec<usize> = (0..firings.len()).collect();

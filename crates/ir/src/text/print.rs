@@ -542,8 +542,8 @@ macro_rules! words {
 }
 
 words!(SCOPES, scope, Scope { Global = "global", Thread = "thread", Clause = "clause" });
-words!(SPACES, space, Space { Kernel = "kernel", User = "user", Scratch = "scratch" });
-words!(PHASES, phase, Phase { Begin = "begin", Run = "run", End = "end", Always = "always" });
+words!(SPACES, space, Space { Kernel = "kernel", User = "user", Absent = "absent", Scratch = "scratch" });
+words!(PHASES, phase, Phase { Begin = "begin", Run = "run", Timer = "timer", End = "end", Always = "always" });
 words!(UN_OPS, un_op, UnOp { Neg = "neg", Not = "not", LogNot = "log-not" });
 words!(STR_OPS, str_op, StrOp { Eq = "eq", Ne = "ne", Lt = "lt", Le = "le", Gt = "gt", Ge = "ge" });
 words!(SYMBOLS, symbol, Symbol {

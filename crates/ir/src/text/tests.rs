@@ -51,7 +51,7 @@ impl Rng {
     }
 
     fn space(&mut self) -> Space {
-        self.pick(&[Space::Kernel, Space::User, Space::Scratch])
+        self.pick(&[Space::Kernel, Space::User, Space::Absent, Space::Scratch])
     }
 
     fn part(&mut self) -> ProbePart {
@@ -323,7 +323,7 @@ impl Rng {
     }
 
     fn phase(&mut self) -> Phase {
-        self.pick(&[Phase::Begin, Phase::Run, Phase::End, Phase::Always])
+        self.pick(&[Phase::Begin, Phase::Run, Phase::Timer, Phase::End, Phase::Always])
     }
 
     fn code(&mut self) -> ClauseCode {
