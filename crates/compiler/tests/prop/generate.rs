@@ -5,6 +5,7 @@
 
 use crate::rng::Rng;
 mod memory;
+mod sub;
 
 use probity_ir::{
     Agg, AggFunc, AggId, Array, ArrayId, BinOp, Builtin, Clause, ClauseCode, ClauseId, Ctx, Expr, ExprId, IntKind,
@@ -698,7 +699,8 @@ impl Gen {
                     let op = self.rng.pick(&[StrOp::Eq, StrOp::Ne, StrOp::Lt, StrOp::Le, StrOp::Gt, StrOp::Ge]);
                     return Expr::StrCmp(op, self.string(1), self.string(1));
                 }
-                91..93 => return Expr::StrLen(self.string(1)),
+                91 => return self.sub_number(),
+                92 => return Expr::StrLen(self.string(1)),
                 93 => {
                     let of = self.string(1);
                     let index = match self.rng.below(3) {
@@ -840,7 +842,8 @@ impl Gen {
                     Expr::Elem(ArrayId(id), self.array_key(id))
                 }
                 62..80 => self.read_str(),
-                80..94 => {
+                80..84 => self.sub_text(),
+                84..94 => {
                     let (a, b) = (self.string(depth - 1), self.string(depth - 1));
                     let cap = self.rng.pick(&[2, 8, 16, 33, 64, 256]);
                     Expr::StrJoin { a, b, cap }
