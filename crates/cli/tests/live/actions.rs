@@ -57,6 +57,9 @@ fn options_are_set_while_tracing() {
                setopt(\"bufsize\", \"1m\"); setopt(\"nonsense\"); setopt(\"quiet\", \"maybe\"); exit(0); }";
     let ran = run(&["-qn", d]);
     assert_eq!(ran.out, "1 2 2 1 ");
+    // Names and values are the consumer's, however short strings are.
+    let cut = run(&["-q", "-xstrsize=4", "-n", d]);
+    assert_eq!((cut.out.as_str(), cut.err.as_str()), ("1 2 2 1 ", ran.err.as_str()));
     for why in [
         "\"bufsize\" to \"1m\": Operation illegal",
         "\"nonsense\" to \"1\": Invalid option name",

@@ -57,14 +57,13 @@ impl<'a> Checker<'a> {
             let types = self.probe_args(translated)?;
             args.clear();
             for (i, (arg, ty)) in translated.iter().zip(types).enumerate() {
-                // Without a name an argument stands for the one in its own place.
-                let place = match &arg.declarator.name {
-                    Some(wanted) => {
-                        let named = |n: &ast::Param| n.declarator.name.as_ref().is_some_and(|n| n.text == wanted.text);
-                        probe.native.iter().position(named)
-                    }
-                    None => Some(i),
+                let Some(wanted) = &arg.declarator.name else {
+                    let message = format!("argument {} of probe `{}` needs a name", i + 1, probe.name.text);
+                    let d = Diagnostic::error(tags::D_DECL_PROTO_NAME, arg.span, message);
+                    return self.report(d.help("it is the name of the native argument that it is translated from"));
                 };
+                let named = |n: &ast::Param| n.declarator.name.as_ref().is_some_and(|n| n.text == wanted.text);
+                let place = probe.native.iter().position(named);
                 let Some((place, &from)) = place.and_then(|at| Some((at, native.get(at)?))) else {
                     let message =
                         format!("argument {} of probe `{}` stands for none of the native ones", i + 1, probe.name.text);

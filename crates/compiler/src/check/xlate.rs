@@ -61,13 +61,17 @@ impl<'a> Checker<'a> {
             return Ok(());
         }
         let input = self.type_name(&t.input)?;
-        let known = self
-            .translators
-            .iter()
-            .filter(|k| !k.library)
-            .find(|k| self.same_type(k.output, output) && k.input.is_some_and(|i| self.same_type(i, input)));
+        let known: Vec<&'a ast::Translator> =
+            self.translators.iter().filter(|k| self.same_type(k.output, output)).map(|k| k.ast).collect();
+        let known = known.into_iter().find(|k| {
+            // The types of a library's that cannot be used here are no mistake.
+            let before = self.diags.len();
+            let same = self.type_name(&k.input).is_ok_and(|of| self.same_type(of, input));
+            self.diags.truncate(before);
+            same
+        });
         if let Some(known) = known {
-            let at = known.ast.span;
+            let at = known.span;
             let message =
                 format!("there is a translator from `{}` to `{}` already", self.name(input), self.name(output));
             let d = Diagnostic::error(tags::D_XLATE_REDECL, t.span, message);

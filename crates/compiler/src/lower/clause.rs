@@ -413,7 +413,7 @@ impl ClauseLower<'_> {
                 Action::Freopen { format: format.clone(), operands }
             }
             TAction::Ftruncate => Action::Ftruncate,
-            TAction::Setopt(name, value) => Action::Setopt(self.operand(name), value.as_ref().map(|e| self.operand(e))),
+            TAction::Setopt(name, value) => Action::Setopt(self.whole(name), value.as_ref().map(|e| self.whole(e))),
             TAction::Pcap { skb, proto, len, data_len, data } => self.pcap(skb, proto, [*len, *data_len, *data]),
             TAction::Default
             | TAction::Kernel(..)
@@ -477,6 +477,15 @@ impl ClauseLower<'_> {
             }
         };
         Operand { field: self.field(id, val), show }
+    }
+
+    /// [`Self::operand`]; a constant is the consumer's in full, however long strings are.
+    fn whole(&mut self, e: &TExpr) -> Operand {
+        let TKind::Str(bytes) = &e.kind else { return self.operand(e) };
+        let text: Vec<u8> = bytes.iter().copied().take_while(|b| *b != 0).collect();
+        let cap = text.len() as u32 + 1;
+        let id = self.add(Expr::Str(text));
+        Operand { field: self.field(id, Val::Str { cap }), show: show(&self.cx.checked.types, e.ty) }
     }
 
     /// A field of the pending record.

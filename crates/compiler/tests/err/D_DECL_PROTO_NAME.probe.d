@@ -1,0 +1,2 @@
+provider p { probe go(int a) : (int); };
+BEGIN { }
