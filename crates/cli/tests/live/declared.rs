@@ -129,19 +129,23 @@ fn processes_by_glob() {
     if !permitted() {
         return;
     }
-    let source = format!("{NOTE}{}", COUNTED.replace("step", "globbed"));
+    // A name of this run's own: the glob looks at all processes of the machine, on which others may run the same test.
+    let name = format!("globbed{}", std::process::id());
+    let source = format!("{NOTE}{}", COUNTED.replace("step", &name));
     let program = c_program("globbed", &source, &["-O1"]).display().to_string();
     let (mut one, mut two) = (Counted::start(&program), Counted::start(&program));
     let mut pids = [one.child.id(), two.child.id()];
     pids.sort_unstable();
-    let listed = answer(&["-ln", "she*:globbed:main:globbed"]);
+    let listed = answer(&["-ln", &format!("she*:globbed:main:{name}")]);
     let mut providers: Vec<&str> = listed.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1)).collect();
     providers.sort_by_key(|name| (name.len(), *name));
     assert_eq!(providers, pids.map(|pid| format!("shelf{pid}")), "{listed}");
-    let d = "she*:globbed::globbed { @[probeprov] = count(); } she*:globbed::globbed /arg0 == 3/ { seen[pid] = 1; }
-        tick-50ms /seen[$1] && seen[$2]/ { exit(0); }";
+    let d = format!(
+        "she*:globbed::{name} {{ @[probeprov] = count(); }} she*:globbed::{name} /arg0 == 3/ {{ seen[pid] = 1; }}
+         tick-50ms /seen[$1] && seen[$2]/ {{ exit(0); }}"
+    );
     let [first, second] = pids.map(|pid| pid.to_string());
-    let mut command = probity(&["-qn", d, &first, &second]);
+    let mut command = probity(&["-qn", &d, &first, &second]);
     let mut tracer = command.stdout(Stdio::piped()).spawn().expect("the tracer starts");
     let begun = Instant::now();
     while tracer.try_wait().expect("it is ours").is_none() {
