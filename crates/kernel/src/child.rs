@@ -148,11 +148,12 @@ impl Child {
         if ret < 0 {
             return Err(Error::last_os(format!("cannot hold process {pid}")));
         }
+        // It is in our hands now, so the stop can be ended; at once, because it would outlive us.
+        let continued = process.signal(libc::SIGCONT);
         let name = sys.comm(pid).unwrap_or_default();
         let mut child = Child { process, name, tracer: gettid(), state: State::Held, ours: false };
         child.wait_stop()?;
-        // It is in our hands now, so the stop can be ended.
-        child.process.signal(libc::SIGCONT)?;
+        continued?;
         Ok(child)
     }
 

@@ -1,6 +1,6 @@
 //! `-W`: processes that are waited for.
 
-use crate::tools::{GETPPID, c_program, done, permitted, probity};
+use crate::tools::{GETPPID, c_program, copy_program, done, permitted, probity};
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, Command, Stdio};
@@ -9,7 +9,7 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 fn named(name: &str) -> PathBuf {
     let program = c_program("awaited", GETPPID, &[]);
     let copy = program.with_file_name(name);
-    std::fs::copy(program, &copy).expect("it is copied");
+    copy_program(&program, &copy);
     copy
 }
 
@@ -71,19 +71,21 @@ fn what_is_held_runs_on_when_the_tracer_is_killed() {
     let name = format!("pw2-{}", std::process::id() % 10_000);
     let program = named(&name);
     let never = format!("{name}x");
-    let (mut child, ..) = waiting(&["-W", &name, "-W", &never, "-n", "BEGIN"]);
+    let (mut child, ..) = waiting(&["-W", &name, "-W", &never, "-xevaltime=exec", "-n", "BEGIN"]);
     let mut held = Command::new(&program).args(["0", "0"]).spawn().expect("it starts");
-    // Held by ptrace: `t`.
-    let state = || {
-        let text = std::fs::read_to_string(format!("/proc/{}/stat", held.id())).unwrap_or_default();
-        text.rsplit_once(") ").map_or(' ', |(_, rest)| rest.chars().next().unwrap_or(' '))
+    // Held by ptrace alone (`t`), the signal that stopped it taken back: the one that does is pending.
+    let status = || std::fs::read_to_string(format!("/proc/{}/status", held.id())).unwrap_or_default();
+    let field = |name: &str| {
+        let line = status().lines().find_map(|l| l.strip_prefix(name).map(str::to_owned));
+        line.unwrap_or_default().trim().to_owned()
     };
+    let continues = || u64::from_str_radix(&field("ShdPnd:"), 16).is_ok_and(|pending| pending >> 17 & 1 == 1);
     let mut tries = 0;
-    while state() != 't' && tries < 1000 {
+    while !(field("State:").starts_with('t') && continues()) && tries < 1000 {
         std::thread::sleep(std::time::Duration::from_millis(10));
         tries += 1;
     }
-    assert_eq!(state(), 't');
+    assert!(field("State:").starts_with('t') && continues(), "{}", status());
     child.kill().expect("it is killed");
     child.wait().expect("it ends");
     assert!(held.wait().expect("it ends").success());

@@ -1,6 +1,6 @@
 //! G5: wrong input gets a located diagnostic with its tag, exit status 1, and nothing is attached.
 
-use crate::tools::{c_program, permitted, run};
+use crate::tools::{c_program, copy_program, permitted, run};
 
 /// Program, the tag, and a word of the message.
 const MISTAKES: &[(&str, &str, &str)] = &[
@@ -76,7 +76,7 @@ fn without_permission() {
     let dir = std::env::temp_dir().join(format!("probity-nobody-{}", std::process::id()));
     std::fs::create_dir_all(&dir).expect("a directory");
     let copy = dir.join("probity");
-    std::fs::copy(env!("CARGO_BIN_EXE_probity"), &copy).expect("a copy");
+    copy_program(env!("CARGO_BIN_EXE_probity").as_ref(), &copy);
     let output = std::process::Command::new("setpriv")
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
         .arg(&copy)

@@ -1,6 +1,6 @@
 //! Running the command and the programs that it traces.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 
@@ -69,8 +69,15 @@ pub fn c_program(name: &str, source: &str, flags: &[&str]) -> PathBuf {
     program
 }
 
+/// Copies a program. Another process writes the copy: one that a thread of ours forks meanwhile would have the file open for
+/// writing for a moment, and what is open for writing cannot be run.
+pub fn copy_program(from: &Path, to: &Path) {
+    let status = Command::new("cp").arg(from).arg(to).status();
+    assert!(status.expect("cp is there").success(), "{} is not copied", from.display());
+}
+
 /// As many processes as the first argument says call getppid by its number, as often as the second says; the third is how often
-/// each calls a function too. With a fourth argument the tracer, which is the parent, is stopped meanwhile, so that what it does not
+/// each calls a function too. They end with their parent, so that they do not hold its output when it is killed. With a fourth argument the tracer, which is the parent, is stopped meanwhile, so that what it does not
 /// read in time must overflow on any machine.
 pub const GETPPID: &str = r#"
 #include <signal.h>
@@ -86,6 +93,7 @@ int main(int argc, char **argv) {
   if (argc > 4) kill(getppid(), SIGSTOP);
   for (int i = 0; i < procs; i++)
     if (!fork()) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
       for (int j = 0; j < n; j++) { syscall(SYS_getppid); if (j < calls) work(j); }
       _exit(0);
     }
