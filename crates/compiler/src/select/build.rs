@@ -574,9 +574,11 @@ impl Build {
     /// The value as a number. The verifier refuses arithmetic on its pointers and draws conclusions from comparing them;
     /// what an atomic addition leaves on the stack is a number to it.
     pub fn scalar(&mut self, v: V) -> V {
-        if !self.pointers.contains(&v) {
-            return v;
-        }
+        if self.pointers.contains(&v) { self.unknown(v) } else { v }
+    }
+
+    /// The value, of which the verifier knows nothing from here on.
+    pub fn unknown(&mut self, v: V) -> V {
         let slot = self.piece(8);
         self.store(Size::DW, Base::Frame(slot), 0, Rhs::Imm(0));
         self.atomic(AtomicOp::Add, Base::Frame(slot), 0, v);
