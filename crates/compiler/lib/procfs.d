@@ -78,6 +78,19 @@ inline int PR_DSTOP = 0x00000004;
 inline int PR_ISSYS = 0x00001000;
 inline int PR_IDLE = 0x10000000;
 
+/*
+ * What a thread can sleep on, as `pr_stype` tells it where a kernel does. Linux does not: it has no table of them, and a sleeping
+ * thread's `pr_stype` is SOBJ_NONE.
+ */
+inline char SOBJ_NONE = 0;
+inline char SOBJ_MUTEX = 1;
+inline char SOBJ_RWLOCK = 2;
+inline char SOBJ_CV = 3;
+inline char SOBJ_SEMA = 4;
+inline char SOBJ_USER = 5;
+inline char SOBJ_USER_PI = 6;
+inline char SOBJ_SHUTTLE = 7;
+
 inline char SSLEEP = 1;
 inline char SRUN = 2;
 inline char SZOMB = 3;
@@ -104,7 +117,7 @@ translator lwpsinfo_t < struct task_struct *T > {
 	pr_lwpid = T->pid;
 	pr_addr = (uintptr_t)T;
 	pr_wchan = 0;
-	pr_stype = 0;
+	pr_stype = SOBJ_NONE;
 	pr_state = _task_state[T->__state];
 	pr_sname = _task_sname[T->__state];
 	pr_pri = T->prio;

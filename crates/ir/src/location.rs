@@ -134,6 +134,13 @@ pub enum Test {
         /// The greatest that passes.
         high: i64,
     },
+    /// Whether the one value, signed, is less than the other.
+    Less {
+        /// The one.
+        a: Location,
+        /// The other.
+        b: Location,
+    },
     /// Whether all hold; the later ones are looked at only if the earlier hold.
     All(Vec<Test>),
     /// Whether any holds; the later ones are looked at only if no earlier one holds.

@@ -76,6 +76,8 @@ pub(crate) enum Value {
     Const(i64),
     /// A member, by its path, of the struct that a value points to.
     Member(&'static Value, &'static str, &'static str),
+    /// A pointer that may be null: what it points to is read with care.
+    Nullable(&'static Value),
     /// The bits of a mask.
     Masked(&'static Value, i64),
     /// No event tells it, for this reason.
@@ -88,6 +90,8 @@ pub(crate) enum Value {
 pub(crate) enum Cond {
     Is(Value, i64),
     Within(Value, i64, i64),
+    /// The one value is less than the other.
+    Less(Value, Value),
     /// The tracepoint's argument `n` is not zero where the kernel passes that argument; else the other condition.
     Flag(usize, &'static Cond),
     /// The value is the address of one of these functions.
@@ -144,6 +148,7 @@ impl Maker<'_> {
             (Value::Const(value), _) => Location::Value(*value),
             (Value::Unknown(why), _) => Location::None((*why).to_owned()),
             (Value::Member(base, of, path), _) => self.member(base, of, path)?,
+            (Value::Nullable(of), _) => self.value(of)?,
             (Value::Masked(of, mask), _) => Location::Masked { of: Box::new(self.value(of)?), mask: *mask },
             (Value::Case(test, then, otherwise), _) => Location::Case {
                 test: Box::new(self.test(test)?),
@@ -174,6 +179,7 @@ impl Maker<'_> {
         Ok(match cond {
             Cond::Is(value, wanted) => Test::Within { value: self.value(value)?, low: *wanted, high: *wanted },
             Cond::Within(value, low, high) => Test::Within { value: self.value(value)?, low: *low, high: *high },
+            Cond::Less(a, b) => Test::Less { a: self.value(a)?, b: self.value(b)? },
             Cond::Flag(n, otherwise) => match self.source {
                 Chosen::Typed(tracepoint, _) if *n < tracepoint.proto.params.len() => {
                     Test::Within { value: tracepoint.location(*n), low: 1, high: i64::MAX }

@@ -2,7 +2,8 @@
 //!
 //! All from tracepoints. `enqueue` and `dequeue` are what these tell: a thread is woken or new, or goes to sleep; that a thread which
 //! could run is moved to another CPU is `sdt:sched::sched_migrate_task`. `on-cpu` does not see a new thread's first run
-//! (`proc:::lwp-start` does).
+//! (`proc:::lwp-start` does). `change-pri` is what the kernel itself does to a thread, to lend it the priority of one that waits for
+//! it; what programs ask for is seen at their calls (`syscall::setpriority:entry`, `syscall::sched_set*:entry`).
 
 use crate::derived::{Cond, Derived, DerivedProbe, Source, Typed, Value, plain, translated};
 
@@ -30,6 +31,13 @@ const AT_HEAD: Value = Value::Unknown("no tracepoint tells whether it is put at 
 /// `sched_switch(preempt, prev, next, prev_state)`: the previous thread goes to sleep.
 const SLEEPS: Cond =
     Cond::All(&[Cond::Is(Value::Arg(0), 0), Cond::Within(Value::Masked(&Value::Arg(3), NOT_DEAD), 1, i64::MAX)]);
+/// The priority without a boost, and the one of the thread that waits longest for a lock, if any does: the more urgent counts.
+const OWN: Value = Value::Member(&Value::Arg(0), "task_struct", "normal_prio");
+const WAITER: Value = Value::Member(&Value::Nullable(&Value::Arg(1)), "task_struct", "prio");
+/// `sched_pi_setprio(thread, waiter)`: the priority that the thread is about to get.
+const BOOSTED: Value =
+    Value::Case(&Cond::Is(Value::Arg(1), 0), &OWN, &Value::Case(&Cond::Less(WAITER, OWN), &WAITER, &OWN));
+const NO_EXIT: &str = "no tracepoint fires in a thread that begins or goes on to run before Linux 6.15 (sched_exit_tp)";
 const SWITCH: &[Source] = &[Source::Tracepoint("sched_switch")];
 const CURRENT: &[Typed] = &[thread(Value::Task), process(Value::Task)];
 
@@ -65,10 +73,7 @@ pub(crate) static SCHED: Derived = Derived {
         probe("off-cpu", SWITCH, None, &[Value::Arg(2)], &[thread(Value::Arg(2)), process(Value::Arg(2))]),
         probe(
             "on-cpu",
-            &[
-                Source::Tracepoint("sched_exit_tp"),
-                Source::Nowhere("no tracepoint fires in a thread that begins to run before Linux 6.15 (sched_exit_tp)"),
-            ],
+            &[Source::Tracepoint("sched_exit_tp"), Source::Nowhere(NO_EXIT)],
             Some(Cond::Is(Value::Arg(0), 1)),
             &[],
             &[],
@@ -94,6 +99,20 @@ pub(crate) static SCHED: Derived = Derived {
             &[Value::Arg(0)],
             &[thread(Value::Arg(0)), process(Value::Arg(0))],
         ),
+        probe(
+            "change-pri",
+            &[Source::Tracepoint("sched_pi_setprio")],
+            None,
+            &[Value::Arg(0), BOOSTED],
+            &[thread(Value::Arg(0)), process(Value::Arg(0)), plain(BOOSTED, "int")],
+        ),
+        probe(
+            "remain-cpu",
+            &[Source::Tracepoint("sched_exit_tp"), Source::Nowhere(NO_EXIT)],
+            Some(Cond::Is(Value::Arg(0), 0)),
+            &[],
+            &[],
+        ),
     ],
 };
 
@@ -118,7 +137,9 @@ mod tests {
                 .signature(&sys, &probe, true, &mut types)
             {
                 Ok(signature) => assert!(signature.raw.len() <= signature.args.len(), "{probe}"),
-                Err(error) => assert!(error.to_string().contains("kernel") || probe.name == "on-cpu", "{error}"),
+                Err(error) => {
+                    assert!(error.to_string().contains("kernel") || error.to_string().contains(NO_EXIT), "{error}")
+                }
             })
             .unwrap();
     }

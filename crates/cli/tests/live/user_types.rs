@@ -186,6 +186,7 @@ fn the_scheduler_and_raw_tracepoints() {
     let d = "sched:::wakeup /((struct task_struct *)arg0)->tgid == $target/ { @w = count(); }
         sched:::sleep /pid == $target/ { @s = count(); }
         sched:::surrender /pid == $target/ { @y = count(); }
+        sched:::change-pri /args[2] != arg1 || args[1]->pr_pid < 0/ { trace(args[2]); }
         rawtp:::sched_wakeup /args[0]->tgid == $target/ { @r = count(); }
         END { printa(\"%@d %@d %@d\\n\", @w, @s, @r); }";
     let out = answer(&["-qn", d, "-c", "sleep 0.1"]);

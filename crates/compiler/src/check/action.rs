@@ -52,7 +52,11 @@ impl Checker<'_> {
             },
             _ => {}
         }
-        Ok(TStmtKind::Expr(self.expr(e)?))
+        let value = self.expr(e)?;
+        if let (ExprKind::Xlate { .. }, TKind::Xlated { .. }) = (&e.kind, &value.kind) {
+            self.no_translated_value(&value);
+        }
+        Ok(TStmtKind::Expr(value))
     }
 
     fn action(&mut self, func: &Func, args: &[Expr], span: Span) -> Res<TAction> {

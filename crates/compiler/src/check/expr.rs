@@ -333,6 +333,11 @@ impl<'a> Checker<'a> {
                 }
                 value => value,
             },
+            // That an address has no place of its own needs no look at what it is the address of.
+            ExprKind::Unary { op: UnaryOp::AddrOf, .. } => {
+                let message = format!("operator `{op}` needs something that can be assigned to: an address is a value");
+                return self.err(tags::D_OP_LVAL, e.span, message);
+            }
             _ => self.expr(e)?,
         };
         let TKind::Object(_, space, _) = value.kind else {

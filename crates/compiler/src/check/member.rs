@@ -70,9 +70,11 @@ impl Checker<'_> {
         span: Span,
     ) -> Res<TExpr> {
         self.needs_process(space, span)?;
-        // What user memory, or a copy of it, holds are user pointers, whatever the declaration can say.
+        // What user memory, or a copy of it, holds are user pointers, whatever the declaration can say. In the tracer's own clauses
+        // there is nothing to copy but the kernel's.
+        let users = space != Space::Kernel && !(space == Space::Scratch && self.runs_in_tracer());
         let ty = match self.class(ty) {
-            Class::Pointer(to, Space::Kernel) if space != Space::Kernel => self.types.pointer(to, Space::User),
+            Class::Pointer(to, Space::Kernel) if users => self.types.pointer(to, Space::User),
             _ => ty,
         };
         Ok(TExpr { kind: TKind::Object(Box::new(addr), space, bits), ty, span })

@@ -55,6 +55,10 @@ impl ClauseLower<'_> {
                     (None, None) => self.constant(1),
                 }
             }
+            Test::Less { a, b } => {
+                let (a, b) = (self.place(a), self.place(b));
+                self.add(Expr::Bin(BinOp::LtS, a, b))
+            }
             Test::All(tests) => self.joined(tests, Expr::And, 1),
             Test::Any(tests) => self.joined(tests, Expr::Or, 0),
         }

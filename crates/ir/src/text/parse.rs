@@ -642,6 +642,7 @@ fn test(items: &mut Items<'_>) -> Result<Test> {
     let mut items = items.list()?;
     let found = match items.atom()? {
         "within" => Test::Within { value: location(&mut items)?, low: items.number()?, high: items.number()? },
+        "less" => Test::Less { a: location(&mut items)?, b: location(&mut items)? },
         "all" => return Ok(Test::All(items.rest(test)?)),
         "any" => return Ok(Test::Any(items.rest(test)?)),
         other => return items.error(format!("`{other}` is no test")),

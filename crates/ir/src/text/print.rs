@@ -506,6 +506,7 @@ fn test(test: &Test) -> Node {
     };
     match test {
         Test::Within { value, low, high } => list!["within", location(value), *low, *high],
+        Test::Less { a, b } => list!["less", location(a), location(b)],
         Test::All(tests) => all("all", tests),
         Test::Any(tests) => all("any", tests),
     }

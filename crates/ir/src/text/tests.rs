@@ -101,9 +101,10 @@ impl Rng {
 
     fn test(&mut self, depth: u32) -> Test {
         let (low, high) = (self.next() as i64, self.next() as i64);
-        match self.below(if depth == 0 { 1 } else { 3 }) {
+        match self.below(if depth == 0 { 2 } else { 4 }) {
             0 => Test::Within { value: self.location(depth), low, high },
-            1 => Test::All(self.list(3, |r| r.test(depth - 1))),
+            1 => Test::Less { a: self.location(depth), b: self.location(depth) },
+            2 => Test::All(self.list(3, |r| r.test(depth - 1))),
             _ => Test::Any(self.list(3, |r| r.test(depth - 1))),
         }
     }

@@ -452,7 +452,9 @@ impl Parser<'_> {
     }
 
     fn is_type(&self, name: &str) -> bool {
-        self.types.contains(name)
+        // The program's own types and C's may be named with their scope.
+        let own = name.strip_prefix("D`").or_else(|| name.strip_prefix("C`"));
+        self.types.contains(own.unwrap_or(name))
             || (!self.idents.contains(name) && (token::is_builtin_type(name) || (self.lx.options.typedefs)(name)))
     }
 }
