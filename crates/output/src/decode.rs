@@ -112,7 +112,7 @@ impl Fields<'_> {
             Action::Printa { aggs, .. } => Item::Printa(aggs.clone()),
             Action::Print { addr, value, ty: _ } => {
                 let addr = addr.as_ref().map(|a| self.value(a)).transpose()?.map(|a| a.int() as u64);
-                Item::Print { addr, bytes: raw(&self.value(value)?) }
+                Item::Print { addr, bytes: raw(&self.stored(value)?) }
             }
             Action::Tracemem { data, size } => {
                 let mut bytes = raw(&self.value(data)?);
@@ -156,13 +156,20 @@ impl Fields<'_> {
     fn value(&self, operand: &Operand) -> Result<Value, DecodeError> {
         let FieldId(n) = operand.field;
         let &(offset, val) = self.places.fields.get(n as usize).ok_or(DecodeError::Field(n))?;
-        let cut = self.cut.get(n as usize).copied().unwrap_or(false);
         if let (Show::Bytes { ty: Some(ty) }, Val::Bytes { len: 16 }) = (&operand.show, val)
             && let TypeKind::Float { .. } = self.types.get(self.types.resolve(*ty))
             && let Some(x) = self.bytes.get(offset as usize..offset as usize + 16).and_then(float_of)
         {
             return Ok(Value::Float { bits: x.to_bits(), size: 16 });
         }
+        self.stored(operand)
+    }
+
+    /// The value as the record has it: a `long double` is bytes.
+    fn stored(&self, operand: &Operand) -> Result<Value, DecodeError> {
+        let FieldId(n) = operand.field;
+        let &(offset, val) = self.places.fields.get(n as usize).ok_or(DecodeError::Field(n))?;
+        let cut = self.cut.get(n as usize).copied().unwrap_or(false);
         member(self.bytes, offset, val, &operand.show, cut, |part, raw| {
             part_text(self.program, self.unit, raw as u32, part).map(str::to_string)
         })

@@ -279,3 +279,20 @@ fn a_process_that_has_ended_is_not_grabbed() {
     assert!(run.status != 0 && run.err.contains("has ended"), "{}", run.err);
     child.wait().unwrap();
 }
+
+#[test]
+fn long_doubles_are_kept_and_printed() {
+    if !permitted() {
+        return;
+    }
+    let source =
+        "struct s { int a; long double b; } g = { 7, 2.5L }; __attribute__((noinline)) void f(struct s *p) { p->a++; }
+        int main(void) { f(&g); return 0; }";
+    let program = c_program("longdouble", source, &["-O0"]);
+    let d = "struct q { int a; long double b; }; long double ld; long double m[int];
+        pid$target:a.out:f:entry { x = ((struct q *)copyin(arg0, sizeof (struct q)))->b; ld = x; m[3] = x; self->y = ld;
+            this->z = self->y; printf(\"%Lf %Lf %Lf %Lf \", ld, m[3], self->y, this->z); print(this->z); m[3] = 0; ld = 0;
+            trace(m[3]); trace(ld); exit(0); }";
+    let out = answer(&["-qn", d, "-c", program.to_str().unwrap_or_default()]);
+    assert_eq!(out, "2.500000 2.500000 2.500000 2.500000 (long double)2.5\n00");
+}

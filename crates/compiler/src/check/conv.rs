@@ -65,6 +65,15 @@ impl Checker<'_> {
         }
     }
 
+    /// Whether values of a type are bytes in memory: structs, arrays, and floating-point numbers larger than a register.
+    pub(super) fn is_whole(&self, ty: TypeId) -> bool {
+        match self.class(ty) {
+            Class::Struct | Class::Array(..) => true,
+            Class::Float => self.types.size(ty) == Some(16),
+            _ => false,
+        }
+    }
+
     pub(super) fn is_bool(&self, ty: TypeId) -> bool {
         matches!(self.types.get(self.types.resolve(ty)), TypeKind::Int { kind: IntKind::Bool, .. })
     }
@@ -296,6 +305,9 @@ impl Checker<'_> {
     pub(super) fn assign_to(&mut self, ty: TypeId, e: TExpr) -> Res<Option<TExpr>> {
         let span = e.span;
         Ok(match self.class(ty) {
+            // All of it becomes zero; an element is deleted.
+            Class::Float if self.is_whole(ty) && e.kind == TKind::Int(0) && self.is_int(&e) => Some(e),
+            Class::Float if self.is_whole(ty) && self.same_type(ty, e.ty) => Some(e),
             Class::Float if matches!(self.class(e.ty), Class::Int(..) | Class::Float) => {
                 Some(self.convert_float(e, ty, span)?)
             }

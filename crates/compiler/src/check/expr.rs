@@ -239,9 +239,9 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A variable or element whose type is a struct or an array is an object in memory.
+    /// A variable or element whose values are bytes is an object in memory.
     fn in_memory(&mut self, e: TExpr) -> TExpr {
-        if !matches!(self.class(e.ty), Class::Struct | Class::Array(..)) {
+        if !self.is_whole(e.ty) {
             return e;
         }
         let (ty, span) = (e.ty, e.span);
@@ -361,8 +361,8 @@ impl<'a> Checker<'a> {
         let shown = full_name(scope, name);
         let ty = match self.class_complete(ty) {
             Class::Int(..) | Class::Pointer(..) | Class::String => ty,
-            Class::Float if self.types.size(ty) != Some(16) => ty,
-            Class::Struct | Class::Array(..) => {
+            Class::Float if !self.is_whole(ty) => ty,
+            Class::Struct | Class::Array(..) | Class::Float => {
                 if let Err(r) = self.fits_memory(&shown, scope, ty, span) {
                     self.space_of(scope).insert(name.to_string(), Entity::Poison);
                     return Err(r);
@@ -689,11 +689,10 @@ impl<'a> Checker<'a> {
     ) -> Res<u32> {
         let fits = match self.class_complete(ty) {
             Class::Int(..) | Class::Pointer(..) | Class::String => true,
-            Class::Float => self.types.size(ty) != Some(16),
+            Class::Float => !self.is_whole(ty),
             _ => false,
         };
-        let class = self.class_complete(ty);
-        if matches!(class, Class::Struct | Class::Array(..)) {
+        if self.is_whole(ty) {
             let shown = format!("{}[…]", full_name(scope, name));
             if let Err(r) = self.fits_memory(&shown, Scope::Thread, ty, span) {
                 self.space_of(scope).insert(name.to_string(), Entity::Poison);

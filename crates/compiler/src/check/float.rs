@@ -35,7 +35,7 @@ impl Checker<'_> {
             let message = format!("cannot convert `{}` to `{}`", self.name(e.ty), self.name(ty));
             let d = Diagnostic::error(tags::D_CAST_INVAL, span, message);
             return self.report(match self.float_size(e.ty).or(self.float_size(ty)) {
-                Some(16) => d.help("a `long double` can be printed only: with trace(), print() or `%Lf`"),
+                Some(16) => d.help("a `long double` can be copied and printed only: with trace(), print() or `%Lf`"),
                 _ => d.help("a floating-point value can be converted to and from integers only"),
             });
         }

@@ -103,7 +103,11 @@ impl ClauseLower<'_> {
         let types = &self.cx.checked.types;
         !matches!(
             types.get(types.resolve(ty)),
-            TypeKind::Array { .. } | TypeKind::Struct { .. } | TypeKind::Func { .. } | TypeKind::Void
+            TypeKind::Array { .. }
+                | TypeKind::Struct { .. }
+                | TypeKind::Float { size: 16 }
+                | TypeKind::Func { .. }
+                | TypeKind::Void
         )
     }
 

@@ -296,7 +296,9 @@ pub(super) fn byte_size(types: &TypeTable, ty: TypeId) -> u32 {
 /// What a value that is no string is.
 pub(super) fn scalar_or_bytes(types: &TypeTable, ty: TypeId) -> Val {
     match types.get(types.resolve(ty)) {
-        TypeKind::Array { .. } | TypeKind::Struct { .. } => Val::Bytes { len: byte_size(types, ty) },
+        TypeKind::Array { .. } | TypeKind::Struct { .. } | TypeKind::Float { size: 16 } => {
+            Val::Bytes { len: byte_size(types, ty) }
+        }
         _ => Val::Int,
     }
 }
