@@ -13,7 +13,8 @@ const MAX_BUFFER: u64 = 1 << 30;
 /// Fails where tracing cannot start as asked.
 pub fn check(args: &Args, input: &Input, compiled: &Compiled) -> Result<()> {
     destructive(args, input, compiled)?;
-    if compiled.program.units.is_empty() && !compiled.options.zdefs {
+    let ours = compiled.program.upkeep.as_ref().map_or(0, |upkeep| upkeep.units.len());
+    if compiled.program.units.len() == ours && !compiled.options.zdefs {
         bail!("no probes matched");
     }
     let cpu = compiled.options.cpu;

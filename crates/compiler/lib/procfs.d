@@ -130,6 +130,9 @@ translator lwpsinfo_t < struct task_struct *T > {
 	pr_bindpset = 0;
 };
 
+/* Another process's memory cannot be read where a probe fires: psargs.d, which is read where it is asked for, defines this anew. */
+inline string _kept_args[struct task_struct *T] = T->mm == NULL ? stringof(T->comm) : "<unknown>";
+
 translator psinfo_t < struct task_struct *T > {
 	pr_nlwp = T->signal->nr_threads;
 	pr_pid = T->tgid;
@@ -145,8 +148,9 @@ translator psinfo_t < struct task_struct *T > {
 	pr_ttydev = T->signal->tty != NULL ? T->signal->tty : (struct tty_struct *)-1;
 	pr_start = xlate <timestruc_t> (T->group_leader->start_time);
 	pr_fname = T->comm;
-	/* Another process's memory cannot be read where a probe fires. A kernel thread has none: its name is all. */
-	pr_psargs = T->mm == NULL ? stringof(T->comm) : T->mm != curthread->mm ? "<unknown>" : _psargs(T->mm->arg_start, T->mm->arg_end);
+	/* A kernel thread has none: its name is all. */
+	pr_psargs = T->mm != NULL && T->mm == curthread->mm ? _psargs(T->mm->arg_start, T->mm->arg_end)
+	    : T->flags & 0x200000 ? stringof(T->comm) : _kept_args[T];
 	pr_wstat = T->exit_code;
 	/* The first words on a new program's stack: the number of its arguments, the arguments, NULL, the environment. */
 	pr_argc = *(userland long *)(T->mm == curthread->mm ? T->mm->start_stack : 0);

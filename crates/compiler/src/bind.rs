@@ -81,7 +81,8 @@ pub fn list(program: &Expanded, env: &dyn Env, diags: &mut Vec<Diagnostic>) -> L
 /// Finds the probes of every clause.
 pub fn bind(program: &Expanded, env: &dyn Env, types: &mut TypeTable, diags: &mut Vec<Diagnostic>) -> Bound {
     let mut found: Vec<Probe> = Vec::new();
-    let mut index: HashMap<ProbeDesc, usize> = HashMap::new();
+    // Clauses of our own run at all times: they have programs of their own.
+    let mut index: HashMap<(ProbeDesc, bool), usize> = HashMap::new();
     let mut typed: Vec<bool> = Vec::new();
     let mut clauses: Vec<(usize, Vec<Vec<usize>>, Mentions)> = Vec::new();
     let mut inlines: HashMap<&str, Mentions> = HashMap::new();
@@ -102,6 +103,7 @@ pub fn bind(program: &Expanded, env: &dyn Env, types: &mut TypeTable, diags: &mu
 
     for (item, clause) in program.items.iter().enumerate() {
         let Item::Clause(clause) = clause else { continue };
+        let ours = crate::upkeep::is_ours(&program.sources, clause.span);
         let mut mentions = mentions(clause, &translators, &inlines);
         // A declaration says which of the probe's own arguments `args[n]` is.
         if declares && mentions.typed() {
@@ -119,7 +121,7 @@ pub fn bind(program: &Expanded, env: &dyn Env, types: &mut TypeTable, diags: &mu
             let mut seen = HashSet::new();
             for probe in hits {
                 let next = found.len();
-                let at = *index.entry(probe.desc.clone()).or_insert(next);
+                let at = *index.entry((probe.desc.clone(), ours)).or_insert(next);
                 if at == next {
                     found.push(probe);
                     typed.push(false);
@@ -371,7 +373,7 @@ fn mentions(clause: &ast::Clause, translators: &Mentions, inlines: &HashMap<&str
     m
 }
 
-fn visit_block(block: &ast::Block, f: &mut dyn FnMut(&Expr)) {
+pub(crate) fn visit_block(block: &ast::Block, f: &mut dyn FnMut(&Expr)) {
     for stmt in &block.stmts {
         match &stmt.kind {
             ast::StmtKind::Expr(e) => visit(e, f),
@@ -387,7 +389,7 @@ fn visit_block(block: &ast::Block, f: &mut dyn FnMut(&Expr)) {
 }
 
 /// Visits an expression and all in it. The `args` of `args[1]` is not visited on its own.
-fn visit(e: &Expr, f: &mut dyn FnMut(&Expr)) {
+pub(crate) fn visit(e: &Expr, f: &mut dyn FnMut(&Expr)) {
     f(e);
     match &e.kind {
         ExprKind::Aggregation(agg) => agg.keys.iter().flatten().for_each(|e| visit(e, f)),

@@ -23,6 +23,8 @@ const CONTROL_RING: u32 = 256 << 10;
 const FAULT_RING: u32 = 1 << 18;
 /// Most bytes of a map's value that addresses can be computed in: the verifier's BPF_MAX_VAR_OFF.
 const MAX_VALUE: u64 = 1 << 29;
+/// Processes whose arguments are kept at most: as many as there can be where `kernel.pid_max` is as it was for long.
+const PROCESSES: u32 = 1 << 15;
 /// With more aggregations and arrays than this, aggregations whose keys and values have the same sizes share a map, because a
 /// program can use 64 maps.
 const SEPARATE: usize = 40;
@@ -234,8 +236,9 @@ pub fn plan(program: &Program, options: &CodegenOptions) -> Result<Plan, Codegen
         let thread = array.scope == Scope::Thread;
         let key = key_plan(if thread { 8 } else { 0 }, array.key.iter().copied());
         let name = if array.name.is_empty() { "array" } else { &array.name };
-        let mut spec =
-            MapSpec::new(name, MapKind::Hash, key.size.max(8), padded(array.val), options.dyn_entries.max(1));
+        let kept = program.upkeep.as_ref().is_some_and(|upkeep| upkeep.array.0 as usize == arrays.len());
+        let entries = if kept { PROCESSES } else { options.dyn_entries.max(1) };
+        let mut spec = MapSpec::new(name, MapKind::Hash, key.size.max(8), padded(array.val), entries);
         spec.flags |= map_flags::NO_PREALLOC;
         let map = add(spec);
         layout.arrays.push(map);

@@ -23,6 +23,7 @@ mod peephole;
 pub mod reference;
 pub mod routine;
 mod select;
+mod upkeep;
 mod vcode;
 mod verify;
 
@@ -134,6 +135,9 @@ pub struct Front {
 pub fn check_only(input: &Input, env: &dyn Env) -> (Front, Vec<Diagnostic>) {
     let mut diags = Vec::new();
     let mut expanded = expand::expand(input, env, &mut diags);
+    if !expanded.options.nolibs {
+        upkeep::add(&mut expanded, env, &mut diags);
+    }
     let mut types = TypeTable::default();
     let bound = bind::bind(&expanded, env, &mut types, &mut diags);
     if !expanded.options.nolibs {
@@ -223,9 +227,11 @@ fn keyed_size(program: &Program) -> Option<u64> {
     program.aggs.iter().filter(|a| !a.key.is_empty()).map(entry_size).max()
 }
 
-/// The size of the largest key and element of any associative array.
+/// The size of the largest key and element of any associative array of the program's own.
 fn element_size(program: &Program) -> Option<u64> {
-    program.arrays.iter().map(|a| a.key.iter().chain([&a.val]).map(size_of).sum()).max()
+    let ours = program.upkeep.as_ref().map(|upkeep| upkeep.array.0 as usize);
+    let own = program.arrays.iter().enumerate().filter(|(at, _)| Some(*at) != ours).map(|(_, array)| array);
+    own.map(|a| a.key.iter().chain([&a.val]).map(size_of).sum()).max()
 }
 
 /// Most entries of a map: its table of buckets takes 16 bytes for each from the start.

@@ -119,7 +119,7 @@ pub(crate) fn shipped<'t>(
 }
 
 /// Reads one library.
-fn read(
+pub(crate) fn read(
     name: &str,
     text: &str,
     items: &mut Vec<Item>,

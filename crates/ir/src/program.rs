@@ -648,6 +648,17 @@ pub struct Unit {
     pub clauses: Vec<ClauseCode>,
 }
 
+/// An array that is kept beside what the program does, for the program to read: the arguments of processes, by number and time of start
+/// (in hundredths of a second since boot).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upkeep {
+    /// The array. The consumer fills in what was before, when the units are attached.
+    pub array: ArrayId,
+    /// The units that follow what happens since. They run at all times, on all CPUs, and their faults are drops
+    /// ([`Drop::Dynamic`](crate::Drop)).
+    pub units: Vec<UnitId>,
+}
+
 /// A whole program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Program {
@@ -666,6 +677,8 @@ pub struct Program {
     /// The unit that accounts for threads' time on CPUs. It has no clauses; it runs at each switch, at all times, with the typed
     /// arguments of `sched_switch`.
     pub oncpu: Option<UnitId>,
+    /// What keeps the arguments of processes, where the program asks for another process's.
+    pub upkeep: Option<Upkeep>,
     /// Number of speculations at a time; 0 where the program has none.
     pub nspec: u32,
     /// Bytes of records (headers included) that a speculation holds at most.

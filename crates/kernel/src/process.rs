@@ -4,6 +4,7 @@
 //! ELF files (`debuginfo`).
 
 use std::fs::File;
+use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
@@ -137,6 +138,28 @@ impl System {
     /// Returns the path under which the executable can be opened, also when it has been removed.
     pub fn exe_path(&self, pid: u32) -> PathBuf {
         self.path(format!("proc/{pid}/exe"))
+    }
+
+    /// Returns when a process was started, in hundredths of a second since boot, and at most `most` bytes of its arguments, each of
+    /// which a NUL ends. A process that takes this one's number while it is read does not have the time that is returned.
+    pub fn arguments(&self, pid: u32, most: usize) -> Result<(u64, Vec<u8>)> {
+        let stat = self.read_proc(pid, "stat")?;
+        // The name stands in parentheses and may have any in it; the time is the 20th field behind it.
+        let time = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_ascii_whitespace().nth(19)?.parse().ok());
+        let Some(time) = time else {
+            return Err(Error::new(Kind::Io, format!("the status of process {pid} is not understood")));
+        };
+        let mut arguments = Vec::new();
+        File::open(self.path(format!("proc/{pid}/cmdline")))
+            .and_then(|file| file.take(most as u64).read_to_end(&mut arguments))
+            .map_err(|error| gone(error, pid, "cmdline"))?;
+        Ok((time, arguments))
+    }
+
+    /// Whether the numbers that /proc gives processes are the kernel's own, not those of a namespace.
+    pub fn has_kernel_pids(&self) -> bool {
+        // The inode of the first pid namespace is PROC_PID_INIT_INO.
+        std::fs::read_link(self.path("proc/self/ns/pid")).is_ok_and(|link| link.as_os_str() == "pid:[4026531836]")
     }
 
     /// Reads the auxiliary vector entry `kind` (such as `libc::AT_ENTRY`) of a process, 64-bit or 32-bit.

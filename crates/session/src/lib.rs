@@ -8,6 +8,7 @@
 //! CAP_PERFMON (and CAP_SYS_PTRACE for other users' processes), on Linux 6.1 or newer.
 #![forbid(unsafe_code)]
 
+mod arguments;
 mod awaited;
 mod env;
 mod live;

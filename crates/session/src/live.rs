@@ -138,6 +138,10 @@ pub fn start<'a>(sys: &'a System, compiled: &'a Compiled, symbols: &'a dyn Symbo
         symbols.turn();
     }
     session.attach()?;
+    if let Some(upkeep) = &compiled.program.upkeep {
+        let map = layout.arrays.get(upkeep.array.0 as usize).and_then(|&index| session.loaded.maps.get(index as usize));
+        map.map_or(Ok(()), |map| crate::arguments::fill(sys, &compiled.program, upkeep, map))?;
+    }
     Ok(session)
 }
 
@@ -166,8 +170,11 @@ fn rejected(error: Error, compiled: &Compiled) -> Error {
 impl Session<'_> {
     fn attach(&mut self) -> Result<(), Error> {
         let compiled = self.compiled;
-        for (i, unit) in compiled.program.units.iter().enumerate() {
-            let id = UnitId(i as u32);
+        // The kernel runs programs in the order in which they were attached: what keeps something for the others comes first.
+        let ours = |id: &UnitId| compiled.program.upkeep.as_ref().is_some_and(|upkeep| upkeep.units.contains(id));
+        let (first, then): (Vec<UnitId>, Vec<UnitId>) = self.units().map(|(id, _)| id).partition(ours);
+        for id in first.into_iter().chain(then) {
+            let unit = &compiled.program.units[id.0 as usize];
             let mut calls: Vec<(&'static dyn probity_providers::Provider, Vec<_>)> = Vec::new();
             for (index, probe) in unit.probes.iter().enumerate() {
                 let Some(probe) = probe else { continue };

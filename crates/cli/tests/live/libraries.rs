@@ -140,3 +140,37 @@ fn where_files_are_mounted() {
     let pipe = out.lines().find(|l| l.starts_with('|'));
     assert!(pipe.is_some_and(|l| l.ends_with("|<none>")), "{out}");
 }
+
+#[test]
+fn arguments_of_other_processes() {
+    if !permitted() {
+        return;
+    }
+    // One that was there before: this one.
+    let d = "BEGIN { printf(\"%s\\n\", xlate <psinfo_t *> (curthread->real_parent)->pr_psargs); exit(0); }";
+    let own: Vec<String> = std::env::args().collect();
+    assert_eq!(answer(&["-x", "strsize=4096", "-qn", d]), format!("{}\n", own.join(" ")));
+    assert_eq!(
+        answer(&["-x", "strsize=9", "-qn", d]).trim_end().as_bytes()[..8],
+        own.join(" ").as_bytes()[..8],
+        "cut to strsize"
+    );
+
+    // Those that are forked and executed later, and a thread of the kernel. Who wakes a task is another.
+    let script = std::env::temp_dir().join(format!("probity-arguments-{}", std::process::id()));
+    std::fs::write(&script, "sleep 0.31\n(sleep 0.32; true)\n").unwrap();
+    let d = "rawtp:sched::sched_wakeup
+             /args[0]->tgid != pid && (args[0]->tgid == $target || args[0]->real_parent->tgid == $target ||
+                 args[0]->real_parent->real_parent->tgid == $target)/
+             { printf(\"%d %d %s\\n\", args[0]->tgid, $target, xlate <psinfo_t *> (args[0])->pr_psargs); }
+             rawtp:sched::sched_wakeup /args[0]->real_parent->pid == 2 && !n/
+             { n++; printf(\"%d\\n\", xlate <psinfo_t *> (args[0])->pr_psargs == stringof(args[0]->comm)); }";
+    let out = answer(&["-qn", d, "-c", &format!("/bin/sh {}", script.display())]);
+    std::fs::remove_file(&script).unwrap();
+    assert!(out.contains(" sleep 0.31\n") && out.contains(" sleep 0.32\n"), "{out}");
+    assert!(out.lines().any(|l| l == "1"), "{out}");
+    let shell = format!(" /bin/sh {}", script.display());
+    let shells: Vec<(&str, &str)> = out.lines().filter_map(|l| l.strip_suffix(&shell)?.split_once(' ')).collect();
+    assert!(shells.iter().any(|(pid, target)| pid == target), "the command itself: {out}");
+    assert!(shells.iter().any(|(pid, target)| pid != target), "its fork: {out}");
+}

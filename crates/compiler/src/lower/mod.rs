@@ -41,6 +41,10 @@ pub fn lower(checked: &Checked, bound: &Bound, options: &Options, sources: &Sour
         });
     }
     let units = make_units(checked, bound, &mut program);
+    let ours = checked.clauses.iter().filter(|c| crate::upkeep::is_ours(sources, c.span));
+    let mut ours: Vec<UnitId> = ours.flat_map(|c| &c.variants).filter_map(|v| units[v.unit]).collect();
+    ours.dedup();
+    program.upkeep = crate::upkeep::of(program.arrays.iter().map(|a| a.name.as_str()), ours);
     if let Some((probe, signature)) = &checked.switch {
         program.oncpu = Some(UnitId(program.units.len() as u32));
         program.units.push(Unit {

@@ -145,6 +145,8 @@ struct Select<'a> {
     none_ok: bool,
     /// Whether a fault ends tracing, because ERROR surely calls `exit()`.
     error_stops: bool,
+    /// Whether the unit is one of [`probity_ir::Upkeep`].
+    upkeep: bool,
     error: Option<CodegenError>,
 }
 
@@ -198,6 +200,7 @@ impl<'a> Select<'a> {
             vtime: None,
             places: none::Places::of(program),
             none_ok: false,
+            upkeep: program.upkeep.as_ref().is_some_and(|u| u.units.contains(&probity_ir::UnitId(unit_id as u32))),
             error_stops: error_stops(program) && program.units[unit_id].phase != Phase::Always,
             error: None,
         }
@@ -244,10 +247,10 @@ impl<'a> Select<'a> {
             self.b.start(exit);
             return self.b.ret();
         }
-        if matches!(self.unit.phase, Phase::Begin | Phase::Run | Phase::Timer) {
+        if matches!(self.unit.phase, Phase::Begin | Phase::Run | Phase::Timer) && !self.upkeep {
             self.check_state(exit);
         }
-        if let (Phase::Run | Phase::Timer, Some(only)) = (self.unit.phase, self.program.cpu) {
+        if let (Phase::Run | Phase::Timer, Some(only), false) = (self.unit.phase, self.program.cpu, self.upkeep) {
             let (cpu, here) = (self.cpu(), self.b.block());
             let only = self.b.rhs(only.into());
             self.b.branch(Cond::Eq, Width::W64, cpu, only, here, exit);
@@ -407,7 +410,11 @@ impl<'a> Select<'a> {
         self.b.jump(next);
         self.b.start(fault);
         if self.b.reachable() {
-            self.fault_record();
+            if self.upkeep {
+                self.count_drop(Drop::Dynamic);
+            } else {
+                self.fault_record();
+            }
             self.b.jump(next);
         } else {
             self.b.ret();

@@ -5,8 +5,8 @@ use super::print::{BIN_OPS, BUILTINS, PARTS, PHASES, SCOPES, SPACES, STR_OPS, SY
 use crate::{
     Action, Agg, AggFunc, AggId, Arg, Array, ArrayId, Clause, ClauseCode, ClauseId, Conversion, Ctx, Dest, Expr,
     ExprId, FieldId, Format, IntKind, KernelAct, Location, Operand, Piece, Place, Probe, ProbeDesc, ProgKind, Program,
-    Record, RecordId, RingKind, Selector, Show, Signature, Space, Stack, Stmt, TempId, Test, TypeId, Unit, UnitId, Val,
-    Var, VarId,
+    Record, RecordId, RingKind, Selector, Show, Signature, Space, Stack, Stmt, TempId, Test, TypeId, Unit, UnitId,
+    Upkeep, Val, Var, VarId,
 };
 
 type Result<T> = std::result::Result<T, ParseError>;
@@ -51,6 +51,10 @@ pub fn parse(text: &str) -> Result<Program> {
                 program.records.push(record(&mut items)?);
             }
             "oncpu" => program.oncpu = Some(UnitId(items.id("u")?)),
+            "upkeep" => {
+                let array = ArrayId(items.id("a")?);
+                program.upkeep = Some(Upkeep { array, units: items.list()?.rest(|i| Ok(UnitId(i.id("u")?)))? });
+            }
             "cpu" => program.cpu = Some(items.number()?),
             "speculations" => (program.nspec, program.specsize) = (items.number()?, items.number()?),
             "unit" => {

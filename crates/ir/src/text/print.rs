@@ -77,6 +77,10 @@ pub fn print(program: &Program) -> String {
     if let Some(unit) = program.oncpu {
         out += &put(&list!["oncpu", format!("u{}", unit.0)]);
     }
+    if let Some(upkeep) = &program.upkeep {
+        let units = Node::list(upkeep.units.iter().map(|u| Node::from(format!("u{}", u.0))).collect());
+        out += &put(&list!["upkeep", format!("a{}", upkeep.array.0), units]);
+    }
     if let Some(cpu) = program.cpu {
         out += &put(&list!["cpu", cpu]);
     }

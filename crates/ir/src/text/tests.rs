@@ -345,6 +345,7 @@ impl Rng {
     fn program(&mut self) -> Program {
         Program {
             oncpu: self.option(|r| UnitId(r.below(9))),
+            upkeep: self.option(|r| Upkeep { array: ArrayId(r.below(9)), units: r.list(3, |r| UnitId(r.below(9))) }),
             nspec: 1 + self.below(9),
             specsize: self.next(),
             cpu: self.option(|r| r.below(9)),
