@@ -114,7 +114,8 @@ pub fn complain(args: &Args, input: &Input, sources: &Sources, diagnostics: &[Di
     if args.face == Face::Dtrace {
         // DTrace stops at the first mistake.
         let first = diagnostics.iter().find(|d| d.is_error());
-        let warnings = diagnostics.iter().filter(|d| !d.is_error());
+        // Quiet it does not say what it enables, nor what it leaves out: it has no probe that the kernel cannot make.
+        let warnings = diagnostics.iter().filter(|d| !d.is_error() && !input.options.quiet);
         for diagnostic in warnings.chain(first) {
             help::say(&render_dtrace(diagnostic, sources, input.options.errtags));
         }

@@ -81,3 +81,17 @@ fn flow_indent() {
     let out = answer(&["-Fn", d, "-c", &program.display().to_string()]);
     assert!(out.contains(" => getppid") && out.contains(" <= getppid"), "{out}");
 }
+
+#[test]
+fn what_a_wildcard_leaves_out_is_said_unless_quiet() {
+    if !permitted() {
+        return;
+    }
+    let d = "io::: {} BEGIN { exit(0); }";
+    let r = run(&["dtrace", "-n", d]);
+    assert!(r.status == 0 && r.err.contains("of the probes cannot be traced"), "{}", r.err);
+    let r = run(&["dtrace", "-qn", d]);
+    assert!(r.status == 0 && r.err.is_empty(), "{}", r.err);
+    let r = run(&["dtrace", "-qn", "io:::wait-start {}"]);
+    assert!(r.status == 1 && r.err.contains("io:vmlinux::wait-start"), "{}", r.err);
+}
