@@ -50,6 +50,11 @@ fn end(process: &Process, parents: &HashMap<u32, u32>) {
     let args = std::fs::read(format!("/proc/{}/cmdline", process.pid())).unwrap_or_default();
     let args = String::from_utf8_lossy(&args).replace('\0', " ");
     eprintln!("killed, because it has run for more than {} s: {args}", LIMIT.as_secs());
+    // What it does: who reads this has nothing else to go by.
+    for task in std::fs::read_dir(format!("/proc/{}/task", process.pid())).into_iter().flatten().flatten() {
+        let of = |file: &str| std::fs::read_to_string(task.path().join(file)).unwrap_or_default();
+        eprintln!("{} waits in {}\n{}", of("stat").trim(), of("wchan"), of("stack"));
+    }
     let programs: Vec<Process> =
         below(process.pid(), parents).into_iter().filter_map(|pid| Process::grab(pid).ok()).collect();
     for process in std::iter::once(process).chain(&programs) {
