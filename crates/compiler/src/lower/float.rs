@@ -376,9 +376,9 @@ mod tests {
         for x in
             [0.5, 0.99999, 1.0, 1.5, 2.5, -1.0, -2.5, 127.6, -128.5, 255.5, 256.0, 65535.9, 2147483647.5, 1e9, 1e19]
         {
-            list.extend([x as f64, -x, 1.0 / x].map(f64::to_bits));
+            list.extend([x, -x, 1.0 / x].map(f64::to_bits));
         }
-        for x in [f64::MAX, f64::MIN_POSITIVE, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 9.223372036854775807e18] {
+        for x in [f64::MAX, f64::MIN_POSITIVE, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 9.223_372_036_854_776e18] {
             list.push(x.to_bits());
         }
         for x in [f32::MAX, f32::MIN_POSITIVE, f32::INFINITY, f32::NAN, 1e-45, 1.1e-44, 3.4e38, 16777217.0] {
