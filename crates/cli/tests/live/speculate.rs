@@ -1,6 +1,6 @@
 //! Speculation across CPUs under load: every record is committed, discarded or counted as dropped.
 
-use crate::tools::{GETPPID, c_program, number, permitted, run};
+use crate::tools::{GETPPID, c_program, missed, number, permitted, run};
 
 /// The sum of the counts in lines on standard error that have `words`.
 fn dropped(err: &str, words: &str) -> i64 {
@@ -68,7 +68,11 @@ fn each_thread_its_own() {
     let run = run(&["-qn", d, "-x", "nspec=3", "-b", "64m", "-c", &command]);
     assert_eq!(run.status, 0, "{}", run.err);
     let (c, d, none) = (number(&run.out, "C "), number(&run.out, "D "), number(&run.out, "NONE "));
-    assert_eq!(c + d + none, 36_000, "{}", run.err);
+    let missed = missed(&run.err);
+    assert!((0..=missed).contains(&(36_000 - c - d - none)), "{}{}", run.out, run.err);
+    if missed > 0 {
+        return; // A thread whose firing was missed keeps its speculation from the others, or writes half of it.
+    }
     assert_eq!(dropped(&run.err, "failed speculation"), none, "{}", run.err);
     assert_eq!((lines(&run.out, "E"), lines(&run.out, "R")), (c, c), "{}", run.err);
 }

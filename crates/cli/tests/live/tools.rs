@@ -115,3 +115,10 @@ pub fn drops(text: &str) -> i64 {
         .filter_map(|l| l.split(": ").last()?.split(' ').next()?.parse::<i64>().ok())
         .sum()
 }
+
+/// The firings that the kernel did not run a program for because it was in it already, as a message says. From Linux 7 on, programs at
+/// tracepoints can be preempted: other threads' firings on that CPU are then missed until the program goes on.
+pub fn missed(err: &str) -> i64 {
+    let lines = err.lines().filter(|l| l.contains("missed firing"));
+    lines.filter_map(|l| l.split_whitespace().find_map(|w| w.parse::<i64>().ok())).sum()
+}
