@@ -120,3 +120,21 @@ fn a_cut_string_is_marked() {
     let out = answer(&["-qn", "BEGIN { s = \"0123456789abcdef\"; printf(\"%s\\n\", s); exit(0); }", "-x", "strsize=8"]);
     assert_eq!(out, "0123456…\n");
 }
+
+/// What stands before an assignment that is not always made has its value in any case.
+#[test]
+fn values_before_branches_with_effects() {
+    if !permitted() {
+        return;
+    }
+    for (args, want) in [
+        ("x, y ? (x = 5) : 7", "1 7"),
+        ("x, y && (x = 5)", "1 0"),
+        ("x, !y || (x = 5)", "1 1"),
+        ("x, !y ? (x = 5) : 7", "1 5"),
+        ("x, (y ? (x = 5) : 0, x)", "1 1"),
+    ] {
+        let d = format!("BEGIN {{ x = 1; y = 0; printf(\"%d %d\\n\", {args}); exit(0); }}");
+        assert_eq!(answer(&["-qn", &d]), format!("{want}\n"), "{args}");
+    }
+}

@@ -171,6 +171,7 @@ fn arguments_of_other_processes() {
     assert!(out.lines().any(|l| l == "1"), "{out}");
     let shell = format!(" /bin/sh {}", script.display());
     let shells: Vec<(&str, &str)> = out.lines().filter_map(|l| l.strip_suffix(&shell)?.split_once(' ')).collect();
+    assert!(!out.lines().any(|l| l.starts_with("0 ")), "{out}");
     assert!(shells.iter().any(|(pid, target)| pid == target), "the command itself: {out}");
     assert!(shells.iter().any(|(pid, target)| pid != target), "its fork: {out}");
 }

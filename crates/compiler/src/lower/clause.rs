@@ -167,8 +167,10 @@ impl ClauseLower<'_> {
         self.push(stmt);
     }
 
-    /// Lowers into a block of its own.
+    /// Lowers into a block of its own. Pending values are evaluated before it: inside of it, they would have none where another block
+    /// is taken.
     pub(super) fn in_block<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> (Vec<Stmt>, T) {
+        self.spill_pending(Changes::All);
         self.blocks.push(Vec::new());
         let value = f(self);
         (self.blocks.pop().unwrap_or_default(), value)
