@@ -18,8 +18,7 @@ const ARRAY: &str = "_args";
 
 /// Adds the clauses and what they use, if the program needs them.
 pub(crate) fn add(program: &mut Expanded, env: &dyn Env, diags: &mut Vec<Diagnostic>) {
-    let items = program.libraries.iter().chain(&program.items);
-    if !items.map(wants).any(|wanted| wanted) {
+    if !program.libraries.iter().chain(&program.items).any(wants) {
         return;
     }
     let mut items = Vec::new();
