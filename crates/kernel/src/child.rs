@@ -3,7 +3,7 @@
 //!
 //! Owns all use of `ptrace(2)`. While it is held the command dies with us, so that a killed tracer never leaves a
 //! process with a breakpoint in it or one that runs unobserved (G1); once let go it is an ordinary child. A process of others is let
-//! go when we die. Leaves out finding addresses (`debuginfo`).
+//! go when we die, so that nothing is ever written into it. Leaves out finding addresses (`debuginfo`).
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -13,6 +13,7 @@ use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Kind, Result};
+use crate::perf;
 use crate::process::Process;
 use crate::system::System;
 
@@ -184,25 +185,37 @@ impl Child {
         if self.program_counter()? == address {
             return Ok(());
         }
+        if !self.ours {
+            // What is written into the code of a process that survives us would stay there if we were killed.
+            let stop = perf::stop_at(address, self.pid())?;
+            let arrived = self.continue_to(address);
+            drop(stop);
+            return arrived;
+        }
         let mut original = [0; 8];
         sys.read_memory(self.pid(), address, &mut original)?;
         let mut patched = original;
         patched[..BREAKPOINT.len()].copy_from_slice(BREAKPOINT);
         self.poke(address, patched)?;
+        self.continue_to(address + PAST)?;
+        self.poke(address, original)?;
+        self.set_program_counter(address)
+    }
+
+    /// Lets it run until it stops by a trap with its program counter at `address`; signals that arrive meanwhile are delivered.
+    fn continue_to(&mut self, address: u64) -> Result<()> {
         let mut signal = 0;
         loop {
             self.ptrace(libc::PTRACE_CONT, 0, signal, "continue")?;
             signal = self.wait_stop()? as u64;
             if signal == libc::SIGTRAP as u64 {
-                if self.program_counter()? == address + PAST {
-                    break;
+                if self.program_counter()? == address {
+                    return Ok(());
                 }
                 // A breakpoint of its own would be fatal to it untraced as well, but an exec's stop would not.
                 signal = 0;
             }
         }
-        self.poke(address, original)?;
-        self.set_program_counter(address)
     }
 
     /// Lets it go: it runs by itself from now on, and is no longer traced.

@@ -27,6 +27,8 @@ const TASK: u64 = 1 << 13;
 const SAMPLE_ID_ALL: u64 = 1 << 18;
 const MMAP2: u64 = 1 << 23;
 const COMM_EXEC: u64 = 1 << 24;
+const REMOVE_ON_EXEC: u64 = 1 << 36;
+const SIGTRAP: u64 = 1 << 37;
 /// `PERF_COUNT_SW_DUMMY`: counts nothing.
 const SOFTWARE_DUMMY: u64 = 9;
 /// `PERF_SAMPLE_TIME`
@@ -167,6 +169,21 @@ pub fn breakpoint(address: u64, len: u64, access: Access, scope: Scope) -> Resul
         ..Attr::default()
     };
     open(attr, scope, || format!("cannot set a breakpoint at {address:#x}"))
+}
+
+/// Opens a hardware breakpoint at `address` that stops the thread by a SIGTRAP before the instruction there. Unlike one that is written into
+/// the code, it is gone with its descriptor (G1). Linux 5.13.
+pub(crate) fn stop_at(address: u64, thread: u32) -> Result<OwnedFd> {
+    let attr = Attr {
+        kind: TYPE_BREAKPOINT,
+        sample_period: 1,
+        flags: EXCLUDE_KERNEL | REMOVE_ON_EXEC | SIGTRAP,
+        bp_type: Access::Execute as u32,
+        config1: address,
+        config2: 8,
+        ..Attr::default()
+    };
+    open(attr, Scope::Thread(thread), || format!("cannot stop process {thread} at {address:#x}"))
 }
 
 /// A dynamic PMU, `uprobe` or `kprobe`, as sysfs describes it.
