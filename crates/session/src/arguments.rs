@@ -50,6 +50,6 @@ mod tests {
         assert_eq!(words(b"cat\0-n\0\0file\0", 64), b"cat -n  file");
         assert_eq!(words(b"cat\0\0", 64), b"cat");
         assert_eq!(words(b"\0", 64), b"");
-        assert_eq!(words(b"sleep\01000\0", 8), b"sleep 1");
+        assert_eq!(words(b"sleep\x001000\0", 8), b"sleep 1");
     }
 }
