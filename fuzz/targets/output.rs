@@ -8,7 +8,7 @@ use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use probity_ir::{AggId, Drop};
 use probity_output::{
-    Aggregations, Context, DropCount, Event, Json, NoSymbols, Plan, Renderer, Sort, Store, Style, Text, decode,
+    Aggregations, Context, Deed, DropCount, Event, Json, NoSymbols, Plan, Renderer, Sort, Store, Style, Text, decode,
 };
 use std::io;
 use std::sync::LazyLock;
@@ -35,6 +35,13 @@ impl io::Write for Sink {
     }
 }
 
+impl probity_output::Output for Sink {
+    fn deed(&mut self, deed: Deed<'_>, style: &mut Style) -> std::result::Result<bool, String> {
+        self.0 += usize::from(style.anonymous);
+        Ok(!matches!(deed, Deed::Packet { .. }))
+    }
+}
+
 fn style(u: &mut Unstructured) -> Result<Style> {
     let flags: u8 = u.arbitrary()?;
     let sort: u8 = u.arbitrary()?;
@@ -58,7 +65,8 @@ fn style(u: &mut Unstructured) -> Result<Style> {
 
 fn run(u: &mut Unstructured) -> Result<()> {
     let (world, plan) = &*WORLD;
-    let cx = Context { program: &world.program, layout: &world.layout, plan, symbols: &NoSymbols };
+    let types = probity_ir::TypeTable::default();
+    let cx = Context { program: &world.program, layout: &world.layout, plan, symbols: &NoSymbols, types: &types };
     let first: u8 = u.arbitrary()?;
     let mut renderer: Box<dyn Renderer> =
         if first & 1 == 0 { Box::new(Text::new(style(u)?)) } else { Box::new(Json::new(style(u)?)) };

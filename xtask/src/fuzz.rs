@@ -28,6 +28,7 @@ const TARGETS: &[Target] = &[
     target("compile", 4096, Some("d")),
     target("ctype", 4096, Some("text")),
     target("elf", 65536, None),
+    target("dwarf", 65536, None),
     target("ir_text", 16384, Some("ir")),
     target("kallsyms", 8192, Some("text")),
     target("kernel", 4096, Some("text")),
@@ -226,7 +227,9 @@ fn seed(root: &Path, name: &str) -> std::io::Result<()> {
     let sources: Vec<PathBuf> = match name {
         "syntax" | "compile" => tests("d"),
         "ir_text" => tests("ir"),
-        "elf" | "stapsdt" | "unwind_table" | "x86_len" => vec!["/bin/true".into(), "/usr/bin/printenv".into()],
+        "elf" | "dwarf" | "stapsdt" | "unwind_table" | "x86_len" => {
+            vec!["/bin/true".into(), "/usr/bin/printenv".into()]
+        }
         "ldcache" => vec!["/etc/ld.so.cache".into()],
         "proc_maps" => vec!["/proc/self/maps".into()],
         "kallsyms" => vec!["/proc/kallsyms".into()],

@@ -111,7 +111,7 @@ impl World {
         let (size, fields) = place(key.iter().map(|&(val, _)| val), 8);
         let key_size = if key.is_empty() { 4 } else { size };
         let (words, stride) = (func.words(), (8 * (func.words() + 1)).next_multiple_of(64));
-        self.layout.aggs.push(AggLayout { map: 0, key_size, fields, words, stride });
+        self.layout.aggs.push(AggLayout { map: 0, key_size, fields, words, stride, tag: 0 });
         let probes_of = Some(UnitId(0));
         self.program.aggs.push(Agg { name: format!("a{}", id.0), func, key: key.to_vec(), resettable, probes_of });
         let key = key.iter().map(|_| ExprId(2)).collect();
