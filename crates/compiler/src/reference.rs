@@ -104,6 +104,7 @@ pub static ACTIONS: &[Entry] = &[
     e("system(format, …)", "runs a shell command (`-w`)", "#pragma D option destructive\nBEGIN { system(\"date\"); }"),
     e("freopen(format, …)", "sends the output to a file (`-w`)", "#pragma D option destructive\nBEGIN { freopen(\"/tmp/out.%d\", pid); }"),
     e("ftruncate()", "empties the output file", "BEGIN { ftruncate(); }"),
+    e("chill(ns)", "makes the program wait, half a second at most (`-w`)", "#pragma D option destructive\nsyscall::read:entry /execname == \"victim\"/ { chill(1000000); }"),
     e("raise(signal)", "sends a signal to the process (`-w`)", "#pragma D option destructive\nsyscall::read:entry /execname == \"victim\"/ { raise(SIGTERM); }"),
     e("stop()", "stops the process with SIGSTOP (`-w`)", "#pragma D option destructive\nsyscall::read:entry /execname == \"victim\"/ { stop(); }"),
     e("copyout(p, addr, n), copyoutstr(s, addr, n)", "writes to the program's memory (`-w`)", "#pragma D option destructive\nsyscall::uname:return { copyoutstr(\"x\", arg0, 2); }"),

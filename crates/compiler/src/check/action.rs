@@ -47,7 +47,6 @@ impl Checker<'_> {
                     let d = Diagnostic::error(tags::D_CG_EXPR, e.span, message);
                     return self.report(d.help(format!("assign it to an aggregation: `@ = {}(…);`", func.name)));
                 }
-                Some(func) if func.kind == FuncKind::Missing => return self.missing_function(name),
                 _ => {}
             },
             _ => {}

@@ -44,13 +44,7 @@ impl Checker<'_> {
                 let d = Diagnostic::error(tags::D_FUNC_IDKIND, span, message);
                 self.report(d.help(format!("write `@a = {}(…);`", func.name)))
             }
-            FuncKind::Missing => self.missing_function(name),
         }
-    }
-
-    pub(super) fn missing_function<T>(&mut self, name: &ast::Name) -> Res<T> {
-        let message = format!("`{}` is not supported by this version", name.text);
-        self.err(tags::D_FUNC_UNDEF, name.span, message)
     }
 
     pub(super) fn no_function<T>(&mut self, name: &ast::Name) -> Res<T> {

@@ -14,8 +14,6 @@ pub(super) enum FuncKind {
     Subroutine,
     /// Stands on the right of `@a = `.
     Aggregating,
-    /// Known to DTrace, not to this version.
-    Missing,
 }
 
 /// A function: its name, kind, and how many arguments it takes.
@@ -89,20 +87,8 @@ pub(super) static FUNCTIONS: &[Func] = &[
     f("llquantize", FuncKind::Aggregating, 5, 6),
 ];
 
-/// Actions that are refused with a reason: they cannot be on Linux.
-pub(super) const REFUSED: &[&str] = &["panic", "breakpoint", "chill", "return"];
-
-/// Functions that DTrace or its relatives have and this version has not.
-#[rustfmt::skip]
-const MISSING: &[&str] = &[
-    "breakpoint", "chill", "freopen", "ftruncate", "jstack", "panic", "pcap", "raise", "return", "setopt", "stop", "system",
-];
-
-/// Built-in variables that DTrace or its relatives have and this version has not.
-#[rustfmt::skip]
-const MISSING_VARS: &[&str] = &[
-    "zonename",
-];
+/// Actions that are refused with a reason: they cannot be on Linux, or (`return`) at no probe that every kernel has.
+pub(super) const REFUSED: &[&str] = &["panic", "breakpoint", "return"];
 
 /// The built-in variables of this version, for suggestions.
 #[rustfmt::skip]
@@ -134,8 +120,7 @@ pub(super) fn function(name: &str) -> Option<Func> {
     if let Some(row) = super::sub::find(name) {
         return Some(row.func());
     }
-    let known = FUNCTIONS.iter().find(|f| f.name == name).map(|k| f(k.name, k.kind, k.least, k.most));
-    known.or_else(|| MISSING.iter().find(|m| **m == name).map(|m| f(m, FuncKind::Missing, 0, MANY)))
+    FUNCTIONS.iter().find(|f| f.name == name).map(|k| f(k.name, k.kind, k.least, k.most))
 }
 
 impl Checker<'_> {
@@ -179,9 +164,10 @@ impl Checker<'_> {
                 let d = Diagnostic::error(tags::D_IDENT_BADREF, span, "`args` needs an index, such as `args[0]`");
                 return Some(self.report(d));
             }
-            _ if MISSING_VARS.contains(&name) => {
-                let message = format!("the built-in variable `{name}` is not supported by this version");
-                return Some(self.err(tags::D_VAR_UNSUP, span, message));
+            "zonename" => {
+                let d = Diagnostic::error(tags::D_VAR_UNSUP, span, "Linux has no zones, so there is no `zonename`");
+                let help = "a container is known by its namespaces: `curthread->nsproxy`, or by its control group";
+                return Some(self.report(d.help(help)));
             }
             _ => return None,
         };
