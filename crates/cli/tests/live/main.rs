@@ -11,6 +11,7 @@ mod exact;
 mod faces;
 mod field;
 mod field_output;
+mod field_values;
 mod front;
 mod language;
 mod libraries;
