@@ -1,7 +1,7 @@
 //! `rawtp:GROUP::EVENT`: the kernel's tracepoints with the arguments that the kernel's own code passes, not the fields of a record.
 //!
 //! The arguments have the types that BTF gives them, so that structures are read member by member. A tracepoint without an event
-//! in tracefs (`sched_exit_tp`) is in module `vmlinux`, and is found by its whole name only.
+//! in tracefs (`sched_exit_tp`) is in module `vmlinux`, and is found only by its whole name with the provider's.
 
 use crate::kernel_types::kernel_btf;
 use crate::kinds::{bare, ctx_arg, ctx_number, tp_btf};
@@ -87,7 +87,9 @@ impl Provider for RawTp {
             found(ProbeDesc::new(self.name(), group, "", event));
         })?;
         let name = &pattern.name;
-        let whole = !name.is_empty() && !is_glob(name) && glob(&pattern.function, "");
+        // The search takes a millisecond, which `BEGIN` alone need not pay: the provider has to be named.
+        let named = !pattern.provider.is_empty() && !name.is_empty();
+        let whole = named && !is_glob(name) && glob(&pattern.function, "");
         if !any && whole && glob(&pattern.module, MODULE) && Tracepoint::find(sys, name).is_some() {
             found(ProbeDesc::new(self.name(), MODULE, "", name));
         }
