@@ -74,7 +74,9 @@ pub fn drop_note(cause: Drop) -> &'static str {
             "more records came than could be written: raise the buffers with -b or -x bufsize, or record less"
         }
         Drop::Control => "too many exit, clear or printa records at once: fire these from fewer probes",
-        Drop::Aggregation => "the aggregation is full: raise -x aggsize, or use fewer keys",
+        Drop::Aggregation => {
+            "the aggregation is full (raise -x aggsize, or use fewer keys), or the kernel had no memory at hand for a new key"
+        }
         Drop::Dynamic => "the associative arrays are full: raise -x dynvarsize, or set elements to zero when done",
         Drop::Thread => "no room for a thread-local variable: raise -x dynvarsize, or set variables to zero when done",
         Drop::Scratch => "too many probes were interrupted by others on one CPU: their firings did nothing",

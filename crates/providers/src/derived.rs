@@ -38,6 +38,17 @@ pub(crate) struct DerivedProbe {
     pub args: &'static [Typed],
 }
 
+/// A row of a provider's table.
+pub(crate) const fn probe(
+    name: &'static str,
+    from: &'static [Source],
+    when: Option<Cond>,
+    raw: &'static [Value],
+    args: &'static [Typed],
+) -> DerivedProbe {
+    DerivedProbe { name, from, when, raw, args }
+}
+
 /// Where events come from.
 pub(crate) enum Source {
     /// A tracepoint.

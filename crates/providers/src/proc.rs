@@ -1,6 +1,6 @@
 //! `proc:::NAME`: the life of processes and threads, and their signals.
 
-use crate::derived::{Cond, Derived, DerivedProbe, Source, Typed, Value, plain, translated};
+use crate::derived::{Cond, Derived, Source, Typed, Value, plain, probe, translated};
 
 /// Bits of a task's exit code: the signal that ended it, and whether it left a core.
 const EXIT_SIGNAL: i64 = 0x7f;
@@ -43,16 +43,6 @@ const SENT: &[Typed] = &[
     plain(Value::Arg(0), "int"),
 ];
 const SENT_RAW: &[Value] = &[Value::Arg(2), Value::Arg(0)];
-
-const fn probe(
-    name: &'static str,
-    from: &'static [Source],
-    when: Option<Cond>,
-    raw: &'static [Value],
-    args: &'static [Typed],
-) -> DerivedProbe {
-    DerivedProbe { name, from, when, raw, args }
-}
 
 /// The provider `proc`.
 pub(crate) static PROC: Derived = Derived {

@@ -5,7 +5,7 @@
 //! (`proc:::lwp-start` does). `change-pri` is what the kernel itself does to a thread, to lend it the priority of one that waits for
 //! it; what programs ask for is seen at their calls (`syscall::setpriority:entry`, `syscall::sched_set*:entry`).
 
-use crate::derived::{Cond, Derived, DerivedProbe, Source, Typed, Value, plain, translated};
+use crate::derived::{Cond, Derived, Source, Typed, Value, plain, probe, translated};
 
 const TASK_POINTER: &str = "struct task_struct *";
 /// `TASK_DEAD` in a task's state; what is left says that it sleeps.
@@ -40,16 +40,6 @@ const BOOSTED: Value =
 const NO_EXIT: &str = "no tracepoint fires in a thread that begins or goes on to run before Linux 6.15 (sched_exit_tp)";
 const SWITCH: &[Source] = &[Source::Tracepoint("sched_switch")];
 const CURRENT: &[Typed] = &[thread(Value::Task), process(Value::Task)];
-
-const fn probe(
-    name: &'static str,
-    from: &'static [Source],
-    when: Option<Cond>,
-    raw: &'static [Value],
-    args: &'static [Typed],
-) -> DerivedProbe {
-    DerivedProbe { name, from, when, raw, args }
-}
 
 /// The provider `sched`.
 pub(crate) static SCHED: Derived = Derived {

@@ -6,7 +6,6 @@
 
 mod generate;
 #[path = "../front/world.rs"]
-#[allow(dead_code)]
 mod world;
 
 use generate::{MEMORY, Rng, STRUCT, Stmt};
